@@ -1,0 +1,272 @@
+"""From a proved closed form to a Program: the four functions, their arguments, sizes, lines and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sympy import Expr, Mul, Pow
+
+from codegen.lower import Lowering, sizes_used
+from codegen.program import Function, Parameter, Program, Requirement, Step
+from derive.chain import adjoint_of
+from derive.forward import Definition
+from derive.forward_plan import forward_plan
+from derive.layout import Layout, layouts, layouts_of, plain
+from derive.notation import Axis, Max, Tensor, is_number_or_size, tensors_in
+from derive.proof import Proved
+from derive.text import formula
+
+
+def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
+    """Everything that a target prints, decided. ``source`` is the file that holds the mathematics."""
+    return _Builder(proved).program(source, source_hash)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A statement to lower: its tensor, expression and layout."""
+
+    tensor: Tensor
+    expression: Expr
+    layout: Layout
+
+
+class _Builder:
+    def __init__(self, proved: Proved):
+        self.proved, self.form = proved, proved.closed_form
+        self.definition: Definition = self.form.definition
+        self.layouts: dict[str, Layout] = layouts_of(self.definition)
+        self.plan = forward_plan(self.form)
+        pairs = [(v.tensor, v.expression) for v in self.form.relations.values]
+        pairs += [(v.tensor, v.expression) for v in self.plan if v.tensor.name not in self.layouts]
+        self.layouts = layouts(pairs, self.definition.axes, self.layouts)
+        self.sizes = self._size_names()
+
+    def program(self, source: Path, source_hash: str) -> Program:
+        definition, snake = self.definition, self.definition.snake
+        return Program(
+            name=snake,
+            title=definition.name,
+            doc=definition.doc,
+            source=source.name,
+            source_hash=source_hash,
+            formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
+            proved=self.proved.summary,
+            sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
+            requirements=tuple(self._requirements()),
+            labels=tuple(self._label_ranges()),
+            forward=self._forward(),
+            backward=self._backward(),
+            atoms=self._atoms(),
+            chain=self._chain(),
+        )
+
+    # -- the four functions -------------------------------------------------------------------------------------
+
+    def _forward(self) -> Function:
+        lines = [_Line(v.tensor, v.expression, self.layouts[v.tensor.name]) for v in self.plan]
+        needs = [p.name for p in self._needs() if p.name != self.definition.output.name]
+        results = (self.definition.output.name, *needs)
+        return self._function(
+            f"{self.definition.snake}_forward",
+            f"The output {self.definition.output}, then what the backward needs.",
+            self._inputs(),
+            lines,
+            results,
+            f"{self.definition.name}Forward",
+            self.definition.differentiable[0].name,
+        )
+
+    def _backward(self) -> Function:
+        output = self.definition.output
+        parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"), *self._needs()]
+        lines = self._gradient_lines()
+        return self._function(
+            f"{self.definition.snake}_backward",
+            f"The gradients of the inputs, from d{output} and what the forward saved.",
+            parameters,
+            lines,
+            tuple(f"d{t.name}" for t in self.definition.differentiable),
+            f"{self.definition.name}Gradients",
+            f"d{output.name}",
+        )
+
+    def _atoms(self) -> Function:
+        statements = self.definition.statements
+        lines = [_Line(s.tensor, s.expression, self.layouts[s.name]) for s in statements]
+        return self._function(
+            f"{self.definition.snake}_atoms",
+            "Every statement of the mathematics, as it is written.",
+            self._inputs(),
+            lines,
+            tuple(s.name for s in statements),
+            f"{self.definition.name}Atoms",
+            self.definition.differentiable[0].name,
+        )
+
+    def _chain(self) -> Function:
+        output = self.definition.output
+        chain = self.form.chain
+        parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
+        parameters += [p for p in self._inputs() if p.role != "scalar"]
+        parameters += [Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements]
+        parameters += [p for p in self._inputs() if p.role == "scalar"]
+        lines = [_Line(a.tensor, a.expression, self.layouts[a.of.name]) for a in chain.adjoints]
+        results = [f"d{s.name}" for s in self.definition.statements]
+        results += [f"d{t.name}" for t in self.definition.differentiable]
+        return self._function(
+            f"{self.definition.snake}_chain",
+            "The gradient of every statement and input, one step of the chain rule at a time.",
+            parameters,
+            lines,
+            tuple(results),
+            f"{self.definition.name}Chain",
+            f"d{output.name}",
+        )
+
+    def _function(
+        self,
+        name: str,
+        summary: str,
+        parameters: Sequence[Parameter],
+        lines: Iterable[_Line],
+        results: tuple[str, ...],
+        result_class: str,
+        like: str,
+    ) -> Function:
+        lines = list(lines)
+        known: dict[str, Layout] = dict(self.layouts)
+        known |= {p.name: p.layout for p in parameters} | {line.tensor.name: line.layout for line in lines}
+        lowering = Lowering(known, self.definition.axes)
+        steps: list[Step] = []
+        for line in lines:
+            steps += lowering.statement(line.tensor.name, line.expression, line.layout, like)
+        return Function(
+            name,
+            summary,
+            tuple(parameters),
+            self._read_sizes(steps, parameters, results),
+            tuple(steps),
+            results,
+            result_class,
+        )
+
+    # -- arguments, sizes, layouts ------------------------------------------------------------------------------
+
+    def _inputs(self) -> list[Parameter]:
+        tensors = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.definition.inputs]
+        scalars = [Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars]
+        return tensors + scalars
+
+    def _needs(self) -> list[Parameter]:
+        """What the backward takes besides the upstream gradient: saved tensors, and sizes that none of them has."""
+        saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
+        output = self.definition.output
+        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
+        lowering = Lowering(
+            {**self.layouts, **{line.tensor.name: line.layout for line in self._gradient_lines()}, upstream.name: upstream.layout},
+            self.definition.axes,
+        )
+        steps: list[Step] = []
+        for line in self._gradient_lines():
+            steps += lowering.statement(line.tensor.name, line.expression, line.layout, upstream.name)
+        carried = {axis for p in [upstream, *saved] for axis in p.axes}
+        names = {axis.name: name for axis, name in self.sizes.items()}
+        same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
+        carried |= {same[axis] for axis in carried if axis in same}
+        missing = sorted({same[axis] for axis in sizes_used(steps)} - carried)
+        return saved + [Parameter(names[axis], (), "size") for axis in missing]
+
+    def _gradient_lines(self) -> list[_Line]:
+        fixed = {s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None}
+        fixed |= self.layouts
+        fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
+        pairs = [(s.tensor, s.expression) for s in self.form.statements]
+        known = layouts(pairs, self.definition.axes, fixed)
+        return [_Line(s.tensor, s.expression, known[s.tensor.name]) for s in self.form.statements]
+
+    def _size_names(self) -> dict[Axis, str]:
+        """The name of every size in the code: the axis's own, unless a tensor has it."""
+        taken = {t.name for t in self.definition.inputs} | {t.name for t, _ in self.definition.scalars}
+        taken |= {v.tensor.name for v in self.form.relations.values}
+        taken |= {f"d{name}" for name in taken}
+        names = {}
+        for axis in self.definition.axes:
+            original = self.definition.size(axis)
+            names[axis] = f"{original.name}_size" if original.name in taken else original.name
+        return names
+
+    def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, str, int], ...]:
+        """(name, tensor, dimension) for every size that the steps or results speak of."""
+        by_axis = {axis.name: self.sizes[axis] for axis in self.definition.axes}
+        same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
+        wanted = {same[axis] for axis in sizes_used(steps)}
+        wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
+        given = {p.name for p in parameters if p.role == "size"}
+        found = []
+        for axis in [a.name for a in self.definition.axes if a.name in wanted]:
+            if by_axis[axis] in given:
+                continue
+            tensor, dim = next(
+                (p.name, i)
+                for p in parameters
+                for i, d in enumerate(p.layout)
+                if not d.one and same[d.axis.name] == axis
+            )
+            found.append((by_axis[axis], tensor, dim))
+        return tuple(found)
+
+    # -- what is refused ----------------------------------------------------------------------------------------
+
+    def _requirements(self) -> Iterable[Requirement]:
+        """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
+        seen: set[Expr] = set()
+        lowering = Lowering({}, self.definition.axes)
+        for statement in self.definition.statements:
+            for divisor in _size_divisors(statement.expression):
+                if divisor not in seen:
+                    seen.add(divisor)
+                    yield Requirement(
+                        lowering.value(divisor, ()),
+                        statement.name,
+                        "divides by it",
+                        tuple((a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)),
+                    )
+            for largest in sorted(statement.expression.atoms(Max), key=str):
+                size = self.definition.size(largest.axes[0])
+                if size not in seen:
+                    seen.add(size)
+                    yield Requirement(
+                        lowering.value(size, ()),
+                        statement.name,
+                        "is a maximum along it",
+                        ((size.name, self.sizes[size]),),
+                    )
+
+    def _label_ranges(self) -> Iterable[tuple[str, str]]:
+        """(label, axis) for every axis that a label indexes."""
+        from derive.notation import OneHot
+
+        pairs: Mapping[tuple[str, str], None] = {
+            (hot.operand.name, hot.axis.name): None
+            for s in self.definition.statements
+            for hot in s.expression.atoms(OneHot)
+            if isinstance(hot.operand, Tensor)
+        }
+        return sorted(pairs)
+
+
+def _size_divisors(e: Expr) -> list[Expr]:
+    """The expressions in sizes alone that ``e`` divides by."""
+    found = {
+        factor.base
+        for node in e.atoms(Mul, Pow)
+        for factor in Mul.make_args(node)
+        if isinstance(factor, Pow)
+        and factor.exp.is_negative
+        and is_number_or_size(factor.base)
+        and factor.base.atoms(Axis)
+    }
+    return sorted(found, key=lambda e: e.sort_key())

@@ -1,0 +1,154 @@
+"""The commands: ``python -m codegen`` and the console script ``gradform``.
+
+Exit status: 0 done; 1 unproved or out of date; 2 the question itself was not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from codegen.driver import Generated, generate
+from codegen.writing import current, write_all
+from derive.command import guarded, list_command
+from derive.errors import QuestionError
+from derive.library import forwards_from, list_forwards
+from derive.text import formula
+
+DONE, WRONG = 0, 1
+PLAIN_WIDTH = 160
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "python -m codegen") -> int:
+    """Generate code for the named forwards, or for all of ``derive/math``."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Derive, prove and write out backward passes as vectorized torch code.",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME or FILE",
+        help="a forward (batch_norm), a file of your own, or file.py:Forward; without any: all of derive/math",
+    )
+    parser.add_argument("--out", type=Path, default=Path("generated"), help="the folder to write to (generated)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file is out of date")
+    options = parser.parse_args(arguments)
+    return guarded(lambda: _run(options.names, options.out, options.check))
+
+
+def gradform(arguments: Sequence[str] | None = None) -> int:
+    """The console script: ``gradform`` alone regenerates, ``gradform list`` lists."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    verbs: dict[str, Callable[[Sequence[str]], int]] = {
+        "list": lambda rest: list_command(rest, "gradform list"),
+    }
+    if arguments and arguments[0] in verbs:
+        return verbs[arguments[0]](arguments[1:])
+    return main(arguments, "gradform")
+
+
+def _run(names: Sequence[str], out: Path, check: bool) -> int:
+    if out.exists() and not out.is_dir():
+        raise QuestionError(f"{out} is not a folder", "choose another one with --out")
+    forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
+    forwards = list(dict.fromkeys(forwards))
+    _refuse_same_file(forwards)
+    results = _generated(forwards)
+    texts = {out / result.file: result.text for result in results}
+    if check:
+        outdated = [path for path, text in texts.items() if _report_difference(path, text)]
+        _console().print(_table(results))
+        if outdated:
+            names = ", ".join(map(str, outdated))
+            _console(stderr=True).print(f"out of date: {names}; run the same command without --check", style="bold red")
+        return WRONG if outdated else DONE
+    write_all(texts)
+    _console().print(_table(results))
+    _console().print(f"written to {out}: {', '.join(result.file for result in results)}", soft_wrap=True)
+    return DONE
+
+
+def _refuse_same_file(forwards) -> None:
+    seen = {}
+    for forward in forwards:
+        other = seen.setdefault(forward.definition.snake, forward)
+        if other is not forward:
+            raise QuestionError(
+                f"{other.__name__} and {forward.__name__} would be written to the same file, "
+                f"{forward.definition.snake}.py",
+                "rename one of the two classes",
+                forward.definition.place,
+            )
+
+
+def _generated(forwards) -> list[Generated]:
+    results = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=len(forwards))
+        for forward in forwards:
+            name = forward.definition.snake
+
+            def progress(what: str, name: str = name) -> None:
+                bar.update(task, description=f"{name}: {what}")
+
+            results.append(generate(forward, progress=progress))
+            bar.advance(task)
+    return results
+
+
+def _console(stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False)
+
+
+def _table(results: Sequence[Generated]) -> Table:
+    table = Table(show_lines=True)
+    for title, options in {
+        "function": {"no_wrap": True},
+        "closed form": {"overflow": "fold"},
+        "proved": {},
+        "difference to autograd": {"justify": "right"},
+        "time": {"justify": "right", "no_wrap": True},
+    }.items():
+        table.add_column(title, **options)
+    for result in results:
+        form = result.proved.closed_form
+        table.add_row(
+            Text(result.program.name),
+            Text("\n".join(f"{s.tensor} = {formula(s.expression)}" for s in form.statements)),
+            Text(_proved(result)),
+            Text(f"{result.largest_difference:.1e}"),
+            Text(f"{result.seconds:.2f} s"),
+        )
+    return table
+
+
+def _proved(result: Generated) -> str:
+    batches = result.proved.gradients[0].sizes
+    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
+    small = f"exact for {shown}" if shown else "exact"
+    return f"{small}; every size" if result.proved.every_size else f"{small}; only those"
+
+
+def _report_difference(path: Path, text: str) -> bool:
+    """Print how the file differs from what it should be; whether it does."""
+    old = current(path)
+    if old == text:
+        return False
+    lines = difflib.unified_diff(
+        (old or "").splitlines(), text.splitlines(), f"{path} (as it is)", f"{path} (as it should be)", lineterm=""
+    )
+    sys.stdout.write("\n".join(lines) + "\n")
+    return True

@@ -1,0 +1,283 @@
+"""The Program: what is computed, in which order and shape, decided to the end and in no language yet.
+
+It stands between the closed form and the text of a target. Every value knows the dimensions that it has (`Dim`),
+so that a printer neither counts axes nor chooses. All records are frozen.
+
+A target implements one printing method for each `Value` and each `Step` class below; ``tests`` hold it to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from derive.layout import Layout
+
+
+@dataclass(frozen=True)
+class Value:
+    """Something computed; ``dims`` are the dimensions it has, aligned at the right as broadcasting does."""
+
+    dims: Layout = field(kw_only=True, default=())
+
+
+@dataclass(frozen=True)
+class Number(Value):
+    """An exact number."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True)
+class Constant(Value):
+    """A named number (``pi``), or the root or exponential of numbers, as SymPy writes it, and its value."""
+
+    text: str
+    value: float
+
+
+@dataclass(frozen=True)
+class SizeOf(Value):
+    """The length of an axis, under its name in the code."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Load(Value):
+    """A tensor or a scalar argument, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Arrange(Value):
+    """The operand with its dimensions in another order: for each dimension the operand's, or None for a new one."""
+
+    operand: Value
+    order: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Plus(Value):
+    """The sum of terms; each with True where it is subtracted."""
+
+    terms: tuple[tuple[Value, bool], ...]
+
+
+@dataclass(frozen=True)
+class Times(Value):
+    """A product from left to right: each factor with True where it divides. The first one multiplies."""
+
+    factors: tuple[tuple[Value, bool], ...]
+
+
+@dataclass(frozen=True)
+class Power(Value):
+    base: Value
+    exponent: Value
+
+
+@dataclass(frozen=True)
+class Apply(Value):
+    """A pointwise function, by SymPy's name of it."""
+
+    function: str
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Compare(Value):
+    """``left < right`` and the like, pointwise; ``relation`` is the sign."""
+
+    left: Value
+    relation: str
+    right: Value
+
+
+@dataclass(frozen=True)
+class Combine(Value):
+    """``and``, ``or`` and ``not`` of conditions, pointwise."""
+
+    operator: str
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Choose(Value):
+    """``yes`` where the condition holds, else ``no``, pointwise."""
+
+    condition: Value
+    yes: Value
+    no: Value
+
+
+@dataclass(frozen=True)
+class Reduce(Value):
+    """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if ``keep``."""
+
+    kind: str
+    operand: Value
+    along: tuple[int, ...]
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Contract(Value):
+    """A matrix product: the sum over ``summed`` of the product of two operands, each with plain dimensions."""
+
+    left: Value
+    right: Value
+    summed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ArgMaxOf(Value):
+    """The index of the first largest entry along one dimension, which goes away."""
+
+    operand: Value
+    along: int
+
+
+@dataclass(frozen=True)
+class Pick(Value):
+    """The entry along dimension ``along`` that ``index`` names.
+
+    With ``rowwise`` the index has all the other dimensions of the operand, and picks one entry in each row; otherwise
+    it has dimensions of its own, which come first, and picks rows of the operand (whose first dimension it is).
+    """
+
+    operand: Value
+    along: int
+    index: Value
+    rowwise: bool
+
+
+@dataclass(frozen=True)
+class OneHotOf(Value):
+    """The one-hot of an index as a whole tensor, along a new last dimension; only where no index would do."""
+
+    index: Value
+    size: str
+
+
+@dataclass(frozen=True)
+class Gathered(Value):
+    """Zeros along the first dimension, to which the rows of ``source`` are added where ``index`` says.
+
+    ``source`` has the dimensions of the index, then the others.
+    """
+
+    index: Value
+    source: Value
+    size: str
+
+
+@dataclass(frozen=True)
+class Expand(Value):
+    """The operand repeated to the whole of ``dims``."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Own(Value):
+    """The operand as a tensor of its own, whole and safe to change in place."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Zeros(Value):
+    """All zeros, with the number format and place of the tensor called ``like``."""
+
+    like: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a function; ``name`` is what it computes."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Assign(Step):
+    value: Value
+
+
+@dataclass(frozen=True)
+class AddAt(Step):
+    """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index`` names."""
+
+    index: Value
+    along: int
+    value: Value
+    rank: int
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument: a tensor with its layout, or a number with a default."""
+
+    name: str
+    layout: Layout = ()
+    role: str = "input"
+    default: float | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(str(dim) for dim in self.layout)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A size that the mathematics does not allow: ``expression`` is zero there. ``axes`` are (axis, name in code).
+
+    ``user`` is the statement that needs it, ``use`` says what for: 'divides by it'.
+    """
+
+    expression: Value
+    user: str
+    use: str
+    axes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the generated module: arguments, lines, results.
+
+    ``sizes`` are (name, tensor, dimension): the sizes that it reads off the shapes of its arguments.
+    """
+
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    sizes: tuple[tuple[str, str, int], ...]
+    steps: tuple[Step, ...]
+    results: tuple[str, ...]
+    result_class: str
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.role not in ("scalar", "size"))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything a target needs to write a module. ``notes`` are the lines of its docstring."""
+
+    name: str
+    title: str
+    doc: str
+    source: str
+    source_hash: str
+    formulas: tuple[str, ...]
+    proved: str
+    sizes: tuple[tuple[str, str], ...]
+    requirements: tuple[Requirement, ...]
+    labels: tuple[tuple[str, str], ...]
+    forward: Function
+    backward: Function
+    atoms: Function
+    chain: Function

@@ -1,0 +1,33 @@
+"""The targets: languages in which a Program can be written.
+
+The contract of a target. It receives a `Program`, in which everything is decided, and returns the text of one file;
+the same Program gives the same bytes. It can also say how far the text that it wrote is from an independent
+computation of the same gradients, on random data in double precision.
+
+To add a target: one folder here, and one line in `targets`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from codegen.program import Program
+from codegen.targets.torch.target import TorchTarget
+
+
+class Target(Protocol):
+    """A language. ``suffix`` is that of its files."""
+
+    suffix: str
+
+    def render(self, program: Program) -> str:
+        """The text of the module for ``program``. Raises `QuestionError` for a function that it cannot print."""
+
+    def largest_difference(self, file: Path, program: Program) -> float:
+        """How far the gradients computed by ``file`` are from the oracle's, relative to the largest entry."""
+
+
+targets: dict[str, Target] = {
+    "torch": TorchTarget(),
+}

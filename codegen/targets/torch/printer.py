@@ -1,0 +1,262 @@
+"""Prints a Program's values and steps as torch expressions: one method for each class, no decision about mathematics.
+
+What torch calls a thing is decided here, in tables: functions by SymPy's name, roots by their exponent. A value that
+holds no tensor (a size, a scalar argument) is a Python number and is printed with ``math``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from string import ascii_lowercase
+
+from codegen import program as p
+from derive.errors import QuestionError
+
+FUNCTIONS = {
+    "exp": "torch.exp",
+    "log": "torch.log",
+    "tanh": "torch.tanh",
+    "sinh": "torch.sinh",
+    "cosh": "torch.cosh",
+    "sin": "torch.sin",
+    "cos": "torch.cos",
+    "tan": "torch.tan",
+    "atan": "torch.atan",
+    "asin": "torch.asin",
+    "acos": "torch.acos",
+    "asinh": "torch.asinh",
+    "acosh": "torch.acosh",
+    "atanh": "torch.atanh",
+    "erf": "torch.erf",
+    "erfc": "torch.erfc",
+    "Abs": "torch.abs",
+    "sign": "torch.sign",
+    "floor": "torch.floor",
+    "ceiling": "torch.ceil",
+}
+ROOTS = {Fraction(1, 2): "torch.sqrt", Fraction(-1, 2): "torch.rsqrt"}
+REDUCTIONS = {"sum": "sum", "max": "amax"}
+
+SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+
+
+class Printer:
+    """Prints the lines of one function.
+
+    ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python numbers, and
+    ``like`` is a tensor whose number format and place new tensors take.
+    """
+
+    def __init__(self, sizes: Mapping[str, str], numbers: Iterable[str], like: str):
+        self.sizes, self.numbers, self.like = dict(sizes), set(numbers), like
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def step(self, step: p.Step) -> str:
+        return getattr(self, f"_{type(step).__name__}")(step)
+
+    def _Assign(self, step: p.Assign) -> str:
+        return f"{step.name} = {self.text(step.value)}"
+
+    def _AddAt(self, step: p.AddAt) -> str:
+        index = f"{self.tight(step.index)}.unsqueeze({step.along})"
+        value = f"{self.tight(step.value)}.unsqueeze({step.along})"
+        return f"{step.name}.scatter_add_({step.along}, {index}, {value})"
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def text(self, value: p.Value, at_least: int = SUM) -> str:
+        """``value`` as code, in brackets where it binds less than ``at_least``."""
+        text, binding = getattr(self, f"_{type(value).__name__}")(value)
+        return text if binding >= at_least else f"({text})"
+
+    def tight(self, value: p.Value) -> str:
+        return self.text(value, ATOM)
+
+    def is_number(self, value: p.Value) -> bool:
+        """Whether the value is a Python number when the code runs."""
+        if isinstance(value, p.Load):
+            return value.name in self.numbers
+        if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
+            return True
+        return not isinstance(value, p.Zeros) and all(map(self.is_number, _operands(value)))
+
+    def _Number(self, value: p.Number):
+        n = value.value
+        if n.denominator == 1:
+            return str(n.numerator), ATOM if n >= 0 else SIGN
+        return _decimal(n) or (f"{n.numerator} / {n.denominator}", PRODUCT)
+
+    def _Constant(self, value: p.Constant):
+        return repr(value.value), ATOM if value.value >= 0 else SIGN
+
+    def _SizeOf(self, value: p.SizeOf):
+        return self.sizes[value.name], ATOM
+
+    def _Load(self, value: p.Load):
+        return value.name, ATOM
+
+    def _Plus(self, value: p.Plus):
+        text = ""
+        for term, negative in value.terms:
+            sign = (" - " if negative else " + ") if text else ("-" if negative else "")
+            text += sign + self.text(term, PRODUCT if negative or not text else SUM + negative)
+        return text, SUM if len(value.terms) > 1 else SIGN if value.terms[0][1] else SUM
+
+    def _Times(self, value: p.Times):
+        text = ""
+        for factor, divides in value.factors:
+            sign = (" / " if divides else " * ") if text else ""
+            text += sign + self.text(factor, SIGN if text else PRODUCT)
+        return text, PRODUCT if len(value.factors) > 1 else SUM
+
+    def _Power(self, value: p.Power):
+        exponent = value.exponent.value if isinstance(value.exponent, p.Number) else None
+        if exponent in ROOTS and not self.is_number(value.base):
+            return f"{ROOTS[exponent]}({self.text(value.base)})", ATOM
+        if exponent == -1:
+            return f"1 / {self.text(value.base, SIGN)}", PRODUCT
+        return f"{self.tight(value.base)} ** {self.text(value.exponent, SIGN)}", POWER
+
+    def _Apply(self, value: p.Apply):
+        name = FUNCTIONS.get(value.function)
+        if name is None:
+            raise QuestionError(
+                f"the torch target has no function for {value.function}",
+                "add its line to FUNCTIONS in codegen/targets/torch/printer.py",
+            )
+        if self.is_number(value.operand):
+            name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+        return f"{name}({self.text(value.operand)})", ATOM
+
+    def _Compare(self, value: p.Compare):
+        return f"({self.text(value.left)} {value.relation} {self.text(value.right)})", ATOM
+
+    def _Combine(self, value: p.Combine):
+        if value.operator == "not":
+            return f"~{self.tight(value.operands[0])}", SIGN
+        sign = {"and": " & ", "or": " | "}[value.operator]
+        return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
+
+    def _Choose(self, value: p.Choose):
+        condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
+        if condition.startswith("(") and condition.endswith(")"):
+            condition = condition[1:-1]
+        if self.is_number(value.condition):
+            return f"({yes} if {condition} else {no})", ATOM
+        return f"torch.where({condition}, {yes}, {no})", ATOM
+
+    def _Reduce(self, value: p.Reduce):
+        along = value.along[0] if len(value.along) == 1 else value.along
+        keep = ", keepdim=True" if value.keep else ""
+        everything = len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
+        arguments = "" if everything else f"{along}{keep}"
+        return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
+
+    def _ArgMaxOf(self, value: p.ArgMaxOf):
+        return f"{self.tight(value.operand)}.argmax({value.along})", ATOM
+
+    def _Pick(self, value: p.Pick):
+        operand, index = self.tight(value.operand), self.tight(value.index)
+        if not value.rowwise:
+            return f"{operand}[{self.text(value.index)}]", ATOM
+        along = value.along
+        return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
+
+    def _OneHotOf(self, value: p.OneHotOf):
+        return f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})", ATOM
+
+    def _Gathered(self, value: p.Gathered):
+        rank = len(value.index.dims)
+        index, source = self.tight(value.index), self.tight(value.source)
+        if rank > 1:
+            index, source = f"{index}.flatten()", f"{source}.flatten(0, {rank - 1})"
+        shape = self.shape(value.dims)
+        return f"{self.like}.new_zeros({shape}).index_add_(0, {index}, {source})", ATOM
+
+    def _Expand(self, value: p.Expand):
+        return f"{self.tight(value.operand)}.expand({self.shape(value.dims)})", ATOM
+
+    def _Own(self, value: p.Own):
+        return f"{self.tight(value.operand)}.clone()", ATOM
+
+    def _Zeros(self, value: p.Zeros):
+        return f"{self.like}.new_zeros({self.shape(value.dims) or '()'})", ATOM
+
+    def shape(self, dims) -> str:
+        return ", ".join("1" if dim.one else self.sizes[dim.axis.name] for dim in dims)
+
+    def _Arrange(self, value: p.Arrange):
+        text, existing = self.tight(value.operand), [i for i in value.order if i is not None]
+        count = len(value.operand.dims)
+        order = list(value.order)
+        if existing != sorted(existing):
+            rest = [i for i in range(count) if i not in existing]
+            text = f"{text}.permute({', '.join(map(str, rest + existing))})" if count > 2 else f"{text}.mT"
+            place = {old: new for new, old in enumerate(rest + existing)}
+            order = [None if i is None else place[i] for i in order]
+        parts, upcoming = [], 0
+        for i in order:
+            if i is None:
+                parts.append("None")
+                continue
+            parts += ["0"] * (i - upcoming) + [":"]
+            upcoming = i + 1
+        parts += ["0"] * (count - upcoming)
+        while parts and parts[-1] == ":":
+            parts.pop()
+        return (f"{text}[{', '.join(parts)}]" if parts else text), ATOM
+
+    # -- matrix products ----------------------------------------------------------------------------------------
+
+    def _Contract(self, value: p.Contract):
+        return self._matmul(value) or self._einsum(value)
+
+    def _matmul(self, value: p.Contract):
+        """``left @ right``, transposed as needed, where both are matrices (of a batch that they share)."""
+        left, right, result = ([dim.axis.name for dim in v.dims] for v in (value.left, value.right, value))
+        batch = result[:-2]
+        plain = len(value.summed) == 1 and len(left) == len(right) == len(result) == len(batch) + 2
+        if not plain or left[:-2] != batch or right[:-2] != batch:
+            return None
+        (summed,) = value.summed
+        if summed not in left[-2:] or summed not in right[-2:]:
+            return None
+        first = self.tight(value.left) + ("" if left[-1] == summed else ".mT")
+        second = self.tight(value.right) + ("" if right[-2] == summed else ".mT")
+        rows = next(axis for axis in left[-2:] if axis != summed)
+        if rows == result[-2]:
+            return f"{first} @ {second}", PRODUCT
+        first = self.tight(value.left) + (".mT" if left[-1] == summed else "")
+        second = self.tight(value.right) + (".mT" if right[-2] == summed else "")
+        return f"{second} @ {first}", PRODUCT
+
+    def _einsum(self, value: p.Contract):
+        letters: dict[str, str] = {}
+
+        def word(dims):
+            for dim in dims:
+                free = [c for c in (dim.axis.name[0].lower(), *ascii_lowercase) if c not in letters.values()]
+                letters.setdefault(dim.axis.name, next(c for c in free if c in ascii_lowercase))
+            return "".join(letters[dim.axis.name] for dim in dims)
+
+        spec = f"{word(value.left.dims)},{word(value.right.dims)}->{word(value.dims)}"
+        return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
+
+
+def _operands(value: p.Value) -> list[p.Value]:
+    found = []
+    for item in vars(value).values():
+        for inner in item if isinstance(item, tuple) else (item,):
+            for operand in inner if isinstance(inner, tuple) else (inner,):
+                if isinstance(operand, p.Value):
+                    found.append(operand)
+    return found
+
+
+def _decimal(n: Fraction):
+    """A fraction as a decimal where that is exact and short."""
+    text = repr(float(n))
+    exact = "e" not in text and Fraction(text) == n
+    return (text, ATOM if n >= 0 else SIGN) if exact else None

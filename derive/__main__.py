@@ -1,0 +1,7 @@
+"""``python -m derive list``"""
+
+import sys
+
+from derive.command import main
+
+sys.exit(main())

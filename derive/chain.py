@@ -1,0 +1,170 @@
+"""The atomic chain: one adjoint for every statement, in reverse.
+
+In: a `Definition`. Out: a `Chain`, whose adjoints refer to each other and to the values of the forward by name.
+
+The driver knows no node: pointwise derivatives are SymPy's ``diff``, array nodes are looked up in ``rules``.
+Along an axis that a factor lacks it was broadcast, so there its gradient is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Add, Dummy, Expr, Function, Pow, S, expand_mul
+
+from derive.errors import NotationError
+from derive.forward import Definition, Statement
+from derive.notation import ArrayNode, Tensor, axes_of, renamed, summed, tensors_in
+from derive.rules import rules
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one statement that uses a tensor adds to its gradient, and why it has that form."""
+
+    via: str
+    expression: Expr
+    reason: str
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """The gradient of the objective with respect to ``of``: the sum of one contribution for each use."""
+
+    of: Tensor
+    tensor: Tensor
+    contributions: tuple[Contribution, ...]
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @property
+    def expression(self) -> Expr:
+        return Add(*(c.expression for c in self.contributions))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """``upstream`` is the gradient that arrives; ``adjoints`` run from the last statement to the inputs."""
+
+    definition: Definition
+    upstream: Tensor
+    adjoints: tuple[Adjoint, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Adjoint]:
+        return {adjoint.name: adjoint for adjoint in self.adjoints}
+
+
+def adjoint_of(tensor: Tensor) -> Tensor:
+    """The tensor ``dx`` of ``x``: same axes."""
+    return Tensor(f"d{tensor.name}", tensor.home, role="adjoint")
+
+
+def derive_chain(definition: Definition) -> Chain:
+    """Differentiate every statement once. Raises `NotationError` for a node that has no rule."""
+    received: dict[str, list[Contribution]] = {}
+    for statement in reversed(definition.statements):
+        upstream = adjoint_of(statement.tensor)
+        flow = _pullback(statement.expression, upstream, set(statement.tensor.axes), definition, statement)
+        for leaf, gradient, reasons in flow:
+            gradient = renamed(in_terms_of_output(gradient, statement), _way_home(leaf))
+            if gradient != 0:
+                reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
+                received.setdefault(leaf.name, []).append(Contribution(statement.name, gradient, reason))
+    upstream = adjoint_of(definition.output)
+    targets = [s.tensor for s in reversed(definition.statements[:-1])] + list(definition.differentiable)
+    return Chain(
+        definition,
+        upstream,
+        tuple(Adjoint(t, adjoint_of(t), tuple(received.get(t.name, ()))) for t in targets),
+    )
+
+
+def _way_home(leaf: Tensor):
+    """A tensor met along a renamed axis receives its gradient along its own one."""
+    return {met: home for home, met in zip(leaf.home, leaf.axes, strict=True) if met != home}
+
+
+def _pullback(
+    e: Expr, upstream: Expr, axes: set, definition: Definition, statement: Statement
+) -> Iterator[tuple[Tensor, Expr, list[str]]]:
+    """The tensors that ``e``, taken along ``axes``, depends on, each with the gradient that reaches it there."""
+    for leaf in _leaves(e):
+        local = _local_derivative(e, leaf)
+        if local == 0:
+            continue
+        extra = definition.in_order(axes - axes_of(leaf))
+        gradient = summed(upstream * local, extra, definition.size)
+        names = ", ".join(axis.name for axis in extra)
+        reasons = [f"summed over {names}, because it was broadcast there"] if extra else []
+        if isinstance(leaf, Tensor):
+            if leaf.role in ("input", "statement"):
+                yield leaf, gradient, reasons
+            continue
+        rule = rules.get(type(leaf))
+        if rule is None:
+            raise NotationError(
+                f"{statement}: no rule for the adjoint of {type(leaf).__name__}",
+                "add its line to rules in derive/rules.py",
+                statement.place,
+            )
+        reasons = [*reasons, rule.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
+        for operand, inner in rule.pullback(leaf, gradient):
+            inside = set(axes_of(leaf)) | axes_of(operand)
+            for tensor, reached, more in _pullback(operand, inner, inside, definition, statement):
+                yield tensor, reached, reasons + more
+
+
+def _leaves(e: Expr) -> list[Expr]:
+    """The tensors and the outermost array nodes of ``e``: what SymPy's ``diff`` is to take for variables."""
+    if isinstance(e, (Tensor, ArrayNode)):
+        return [e]
+    leaves = {leaf: None for arg in e.args for leaf in _leaves(arg)}
+    return sorted(leaves, key=lambda leaf: leaf.sort_key())
+
+
+def _local_derivative(e: Expr, leaf: Expr) -> Expr:
+    if e == leaf:
+        return S.One
+    if isinstance(leaf, Tensor) and leaf.role in ("label", "scalar"):
+        return S.Zero
+    variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(_leaves(e))}
+    derivative = e.xreplace(variables).diff(variables[leaf])
+    return derivative.xreplace({variable: other for other, variable in variables.items()})
+
+
+def _signs(e: Expr) -> dict[str, bool]:
+    return {"real": True, **({"positive": True} if e.is_positive else {})}
+
+
+def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
+    """``derivative`` written with the value that the statement computed, where that is possible.
+
+    1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), and s - s**2 for
+    s = 1/(1 + exp(-x)): where the base of a power is linear in a function, the function is eliminated too.
+    """
+    e, output = statement.expression, statement.tensor
+    if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):
+        return derivative
+    derivative = derivative.xreplace({e: output})
+    if not (isinstance(e, Pow) and e.exp.is_Rational):
+        return derivative
+    base, power = e.args
+
+    def as_output(node):
+        ratio = node.exp / power
+        return output**ratio if ratio.is_Integer or base.is_nonnegative else node
+
+    derivative = derivative.replace(lambda n: isinstance(n, Pow) and n.base == base, as_output)
+    if not (1 / power).is_Integer:
+        return derivative
+    for function in sorted(base.atoms(Function), key=lambda f: f.sort_key()):
+        slope = base.diff(Dummy()) if function not in Add.make_args(base) else S.One
+        if slope == 1 and derivative.has(function):
+            inverse = output ** (1 / power) - (base - function)
+            derivative = expand_mul(derivative.xreplace({function: inverse}))
+    return derivative

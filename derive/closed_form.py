@@ -1,0 +1,218 @@
+"""From the atomic chain to a closed form: a short program, as a person would write it after two pages of algebra.
+
+In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (and the few tensors on the way that
+are worth their name), over the upstream gradient and values of the forward, with the record of every step.
+
+1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is left;
+2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on the way;
+3. *factor*: what the terms have in common goes outside;
+4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be computed twice;
+5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
+6. the cheapest of the alternatives is taken (``cost.py``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sympy import Add, Expr, Mul
+
+from derive.chain import Adjoint, Chain
+from derive.cost import Cost, cost_of, is_contraction
+from derive.facts import Facts, along
+from derive.factoring import factored
+from derive.forward import Definition
+from derive.identities import elimination, identities
+from derive.notation import Max, Sum, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.relations import Relations, relations_of
+from derive.rewriting import normal_form
+from derive.sharing import shared
+from derive.steps import Fact, Record, Step
+
+gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
+
+
+@dataclass(frozen=True)
+class ClosedStatement:
+    """``tensor = expression``; ``tensor`` is the adjoint of ``of``, or a shared value where ``of`` is None."""
+
+    tensor: Tensor
+    expression: Expr
+    of: Tensor | None = None
+
+    def __str__(self) -> str:
+        return f"{self.tensor} = {self.expression}"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The backward as a short program in the order of computation, and how it was found."""
+
+    chain: Chain
+    statements: tuple[ClosedStatement, ...]
+    relations: Relations
+    steps: tuple[Step, ...]
+    facts: tuple[Fact, ...]
+    cost: Cost
+
+    @property
+    def definition(self) -> Definition:
+        return self.chain.definition
+
+    @cached_property
+    def by_name(self) -> dict[str, ClosedStatement]:
+        return {statement.tensor.name: statement for statement in self.statements}
+
+    @cached_property
+    def saved(self) -> tuple[Tensor, ...]:
+        """What the backward reads of the forward: inputs, labels, scalars and values, in order of definition."""
+        used = {t.name: t.at_home for s in self.statements for t in tensors_in(s.expression)}
+        known = [t for t in used.values() if t.role != "adjoint" and t.name in self.relations.position]
+        return tuple(sorted(known, key=lambda t: self.relations.position[t.name]))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements))
+
+
+@dataclass
+class Draft:
+    """One way of writing the backward: the closed form of every adjoint, and which of them keep their name."""
+
+    closed: dict[str, Expr]
+    kept: frozenset[str]
+    record: Record
+
+
+def close(chain: Chain) -> ClosedForm:
+    """The cheapest closed form that is found for ``chain``."""
+    knowledge = Facts(relations_of(chain.definition))
+    return min((_best_kept(chain, knowledge, eliminate) for eliminate in (True, False)), key=lambda f: f.cost)
+
+
+def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
+    """Name or insert one adjoint after the other, always the one that saves most, until none saves anything."""
+    kept: frozenset[str] = frozenset()
+    best = _finished(chain, knowledge, kept, eliminate)
+    while True:
+        tried = [kept ^ {name} for name in _worth_trying(chain)]
+        others = [(_finished(chain, knowledge, names, eliminate), names) for names in tried]
+        other, names = min(others, key=lambda pair: pair[0].cost, default=(best, kept))
+        if not other.cost < best.cost:
+            return best
+        best, kept = other, names
+
+
+def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> ClosedForm:
+    draft = _drafted(chain, knowledge, kept, eliminate)
+    wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
+    keep = [adjoint for adjoint in chain.adjoints if adjoint.name in draft.kept and adjoint not in wanted]
+    statements = [ClosedStatement(a.tensor, draft.closed[a.name], a.of) for a in keep + wanted]
+    monomials = {a.tensor: draft.closed[a.name] for a in chain.adjoints if a not in wanted and a not in keep}
+    taken = set(knowledge.relations.position)
+    of = {s.tensor: s.of for s in statements} | {a.tensor: a.of for a in chain.adjoints}
+    pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, draft.record)
+    pairs = _recomputed(pairs, knowledge, draft.record)
+    statements = [ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs]
+    facts = tuple(fact for fact in knowledge.found.values() if fact)
+    return ClosedForm(
+        chain,
+        tuple(statements),
+        knowledge.relations,
+        tuple(draft.record.steps),
+        facts,
+        cost_of(pairs),
+    )
+
+
+def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> Draft:
+    record, closed, keep = Record(), {}, set(kept)
+    contracted = _met_in_contractions(chain)
+    for adjoint in chain.adjoints:
+        e = knowledge.relations.with_parts(adjoint.expression)
+        e = record.add(
+            adjoint.tensor, "chain rule", e, _inserted(e, closed, keep), "the gradients found so far are inserted"
+        )
+        e = _closed(e, adjoint, knowledge, eliminate, record)
+        closed[adjoint.name] = e
+        if e != 0 and (_has_contraction(e) or (adjoint.name in contracted and _is_computed(e))):
+            keep.add(adjoint.name)
+    return Draft(closed, frozenset(keep), record)
+
+
+def _closed(e: Expr, adjoint: Adjoint, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
+    """The cheaper of two forms: multiplied out and factored again, or only simplified where it stands."""
+    rules = (elimination,) * eliminate
+    out, kept_together = Record(), Record()
+    expanded = normal_form(e, adjoint.tensor, rules + identities, knowledge, out)
+    expanded = out.add(
+        adjoint.tensor, "factor", expanded, factored(expanded), "what the terms have in common goes outside"
+    )
+    together = normal_form(e, adjoint.tensor, rules + gentle, knowledge, kept_together)
+    here = cost_of([(adjoint.tensor, expanded)])
+    if cost_of([(adjoint.tensor, together)]) < here:
+        expanded, out = together, kept_together
+    record.steps.extend(out.steps)
+    return expanded
+
+
+def _recomputed(pairs, knowledge: Facts, record: Record):
+    """Values that are cheaper to compute again than to save, such as a target made of labels, are unfolded."""
+    relations = knowledge.relations
+    for value in sorted({t.at_home for _, e in pairs for t in tensors_in(e)}, key=str):
+        if value.role != "statement" or relations.unfolded(value).has(Sum, Max):
+            continue
+        tried, trial = [], Record()
+        for target, e in pairs:
+            after = e.xreplace({t: relations.unfolded(t) for t in tensors_in(e) if t.at_home == value})
+            why = f"{value} is cheaper to compute again than to save"
+            tried.append((target, trial.add(target, "unfold", e, after, why)))
+        if cost_of(tried) < cost_of(pairs):
+            pairs = tried
+            record.steps.extend(trial.steps)
+    return pairs
+
+
+def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
+    """``e`` with the adjoints that keep no name of their own replaced by their closed forms."""
+    return e.xreplace(
+        {
+            t: along(closed[t.name], t)
+            for t in tensors_in(e)
+            if t.name in closed and t.name not in keep and t.role == "adjoint"
+        }
+    )
+
+
+def _met_in_contractions(chain: Chain) -> set[str]:
+    """The adjoints that are an operand of a matrix product, which wants them as a whole."""
+    return {
+        t.name
+        for adjoint in chain.adjoints
+        for node in adjoint.expression.atoms(Sum)
+        if is_contraction(node)
+        for t in tensors_in(node)
+        if t.role == "adjoint"
+    }
+
+
+def _has_contraction(e: Expr) -> bool:
+    return any(map(is_contraction, e.atoms(Sum)))
+
+
+def _is_computed(e: Expr) -> bool:
+    """Whether there is anything to compute: not for a tensor with numbers in front of it."""
+    return isinstance(e, Add) or sum(not is_number_or_size(f) for f in Mul.make_args(e)) > 1
+
+
+def _worth_trying(chain: Chain) -> list[str]:
+    """Adjoints of full size with several uses, which might be cheaper under a name than inserted twice."""
+    uses = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression) if t.role == "adjoint")
+    largest = max((len(a.of.axes) for a in chain.adjoints), default=0)
+    return [a.name for a in chain.adjoints if uses[a.name] > 1 and len(axes_of(a.tensor)) == largest]
+
+
+def with_statements(form: ClosedForm, statements) -> ClosedForm:
+    """The same derivation with other statements: for tests that break it on purpose."""
+    return replace(form, statements=tuple(statements))

@@ -1,0 +1,69 @@
+"""What the commands share: the exit status of every outcome, and the verbs that need no code generation."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from derive.errors import QuestionError, UnprovedError
+from derive.library import list_forwards
+
+DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run ``command`` and turn every failure into one message on standard error and an exit status."""
+    try:
+        return command()
+    except QuestionError as error:
+        _say(f"error: {error}")
+        return NOT_UNDERSTOOD
+    except UnprovedError as error:
+        _say(f"unproved: {error}")
+        return WRONG
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was written")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        if os.environ.get("GRADFORM_TRACEBACK"):
+            raise
+        _say(
+            f"error in gradform itself: {type(error).__name__}: {error}\n"
+            "    nothing was written; GRADFORM_TRACEBACK=1 shows where, for a report"
+        )
+        return WRONG
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+
+
+def list_command(arguments: Sequence[str] | None = None, program: str = "python -m derive list") -> int:
+    """List the forwards of ``derive/math``."""
+    argparse.ArgumentParser(prog=program, description=list_command.__doc__).parse_args(arguments)
+    return guarded(_list)
+
+
+def _list() -> int:
+    forwards = list_forwards()
+    width = max((len(f.definition.snake) for f in forwards), default=0)
+    for forward in forwards:
+        definition = forward.definition
+        inputs = ", ".join([t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars])
+        about = (definition.doc.splitlines() or [""])[0]
+        print(f"{definition.snake:{width}}  {inputs} -> {definition.output}   {about}")
+    return DONE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m derive``."""
+    parser = argparse.ArgumentParser(prog="python -m derive", description="Derivations, without code.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="list the forwards of derive/math", add_help=False)
+    options, rest = parser.parse_known_args(arguments)
+    return {"list": list_command}[options.verb](rest)

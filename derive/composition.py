@@ -1,0 +1,166 @@
+"""Composition: a forward called inside another becomes a block of statements with a name of its own.
+
+    class Layer(Forward):
+        x, ...  = ...
+        h = BatchNorm(x, gain, bias)      # statements h_mean, h_diff, ..., and h itself
+
+A call stands for its output until the assignment is known that gives the block its name; inside a larger
+expression the block takes the forward's own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr, Rational
+
+from derive.errors import NotationError, Place
+from derive.notation import ArrayNode, Axis, Declaration, Tensor, axes_of, tensors_in
+
+
+@dataclass(frozen=True)
+class Call:
+    """A forward applied to arguments, waiting for its name."""
+
+    definition: object
+    arguments: dict[str, Expr]
+    axes: dict[Axis, Axis]
+
+
+class PendingBlock(Tensor):
+    """The output of a call whose block has no name yet."""
+
+    __slots__ = ("call",)
+
+    def __new__(cls, call: Call, axes, number: int):
+        self = super().__new__(cls, f"{call.definition.name} {number}", axes, role="call")
+        self.call = call
+        return self
+
+    def along(self, axes):
+        raise NotationError(
+            f"{self.call.definition.name}(...) is renamed before it has a name",
+            "assign it to a name first, and rename that",
+        )
+
+
+_calls = 0
+
+
+def block_call(forward, args, kwargs) -> PendingBlock:
+    """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position."""
+    global _calls
+    definition = forward.definition
+    arguments = _bound(definition, args, kwargs)
+    axes = _bound_axes(definition, arguments)
+    _calls += 1
+    output = [axes.get(axis, axis) for axis in definition.output.axes]
+    return PendingBlock(Call(definition, arguments, axes), output, _calls)
+
+
+def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
+    """``value`` with every call in it replaced by the output of its block, whose statements join ``body``."""
+    if isinstance(value, PendingBlock):
+        return _instantiated(body, name, value.call, place)
+    for pending in value.atoms(PendingBlock):
+        snake = pending.call.definition.snake
+        block, number = snake, 2
+        while block in body.places or block == name:
+            block, number = f"{snake}_{number}", number + 1
+        value = value.xreplace({pending: _instantiated(body, block, pending.call, place)})
+    return value
+
+
+def _bound(definition, args, kwargs) -> dict[str, Expr]:
+    names = [t.name for t in definition.inputs]
+    scalars = {t.name: default for t, default in definition.scalars}
+    order = names + list(scalars)
+    signature = f"{definition.name}({', '.join(order)})"
+    if len(args) > len(order):
+        raise NotationError(f"{signature} takes {len(order)} arguments, got {len(args)}", "leave some out")
+    given = dict(zip(order, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in order or name in given:
+            known = "twice" if name in given else "but has no such argument"
+            raise NotationError(f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}")
+        given[name] = value
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise NotationError(f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs")
+    for name, value in given.items():
+        if isinstance(value, Declaration):
+            value._operator()
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            given[name] = Rational(str(value))
+        elif not isinstance(value, Expr):
+            raise NotationError(f"{signature}: {value!r} is no tensor for {name}", "pass a tensor")
+        if name in scalars and axes_of(given[name]):
+            raise NotationError(f"{signature}: {name} is a number, {value} is a tensor", "pass a number")
+    for t in definition.inputs:
+        if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
+            what = "a label" if t.role == "label" else "a tensor, not a label"
+            raise NotationError(f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?")
+    return {name: given.get(name, Rational(str(scalars.get(name, 0)))) for name in order}
+
+
+def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
+    axes: dict[Axis, Axis] = {}
+    for t in definition.inputs:
+        value = arguments[t.name]
+        actual = value.axes if isinstance(value, Tensor) else sorted(axes_of(value), key=lambda a: a.name)
+        shape = ", ".join(axis.name for axis in t.axes)
+        got = ", ".join(axis.name for axis in actual)
+        if len(actual) != len(t.axes):
+            raise NotationError(
+                f"{definition.name}: {t.name} has the axes ({shape}), {value} has ({got})",
+                "pass a tensor with as many axes, in the same order",
+            )
+        if len(actual) > 1 and not isinstance(value, Tensor):
+            raise NotationError(
+                f"{definition.name}: {value} has several axes in no particular order",
+                "give the expression a name on a line before, and pass that",
+            )
+        for formal, axis in zip(t.axes, actual, strict=True):
+            if axes.setdefault(formal, axis) != axis:
+                raise NotationError(
+                    f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is {axes[formal]} "
+                    f"already, but {value} has ({got})",
+                    f"pass a tensor along {axes[formal]}, or rename the axis with Rename",
+                )
+    if len(set(axes.values())) != len(axes):
+        raise NotationError(
+            f"{definition.name}: two of its axes would become the same axis", "rename one with Rename"
+        )
+    return axes
+
+
+def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
+    """Append the callee's statements to ``body`` under the name of the block; the output has that name itself."""
+    definition, axes = call.definition, dict(call.axes)
+    for twin, original in definition.twins:
+        axes[twin] = twin if twin not in axes.values() else Axis(f"{twin.name}_{block}")
+        axes.setdefault(original, original)
+    tensors: dict[str, Expr] = {}
+    for name, value in call.arguments.items():
+        value = placed_block(body, f"{block}_{name}", value, place)
+        if not isinstance(value, Tensor) and tensors_in(value):
+            value = body.state(f"{block}_{name}", value, place, block)
+        tensors[name] = value
+    for statement in definition.statements:
+        last = statement.tensor == definition.output
+        name = block if last else f"{block}_{statement.name}"
+        value = _translated(statement.expression, tensors, axes)
+        home = [axes[axis] for axis in statement.tensor.home]
+        tensors[statement.name] = body.state(name, value, place, block).along(home)
+    return tensors[definition.output.name]
+
+
+def _translated(e, tensors: dict[str, Expr], axes: dict[Axis, Axis]):
+    if isinstance(e, Tensor):
+        target = tensors[e.name]
+        return target.along(axes[axis] for axis in e.axes) if isinstance(target, Tensor) else target
+    if isinstance(e, Axis):
+        return axes[e]
+    if isinstance(e, ArrayNode):
+        return type(e).over(_translated(e.operand, tensors, axes), [axes[axis] for axis in e.axes])
+    return e.func(*(_translated(arg, tensors, axes) for arg in e.args)) if e.args else e

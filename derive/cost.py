@@ -1,0 +1,86 @@
+"""What a closed form costs, counted and not measured: the measure by which one is chosen.
+
+A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a matrix product,
+or the evaluation of a statement that is no reduction. The order of importance:
+
+1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long;
+2. *reductions*;
+3. *saved*: entries that the forward has to keep;
+4. *operations* in the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from derive.notation import ArgMax, Max, OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+
+NOMINAL = 32
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """Compared in the order of its fields. Traffic and saved are numbers of entries, at nominal sizes."""
+
+    traffic: int
+    reductions: int
+    saved: int
+    operations: int
+
+
+def cost_of(statements: Iterable[tuple[Tensor, Expr]]) -> Cost:
+    """The cost of computing all ``statements`` (tensor, expression)."""
+    statements = list(statements)
+    traffic = reductions = operations = 0
+    saved: dict[str, int] = {}
+    for tensor, expression in statements:
+        passes, read = _passes(expression)
+        traffic += read + entries(tensor.axes)
+        reductions += passes
+        operations += int(expression.count_ops())
+        for used in tensors_in(expression):
+            if used.role == "statement":
+                saved[used.name] = entries(used.home)
+    return Cost(traffic, reductions, sum(saved.values()), operations)
+
+
+def entries(axes) -> int:
+    return NOMINAL ** len(tuple(axes))
+
+
+def _passes(e: Expr) -> tuple[int, int]:
+    """The number of reductions in ``e`` and the entries read by them and by what is around them."""
+    reductions = sorted(outermost_reductions(e), key=lambda node: node.sort_key())
+    count, read = 0, sum(entries(t.home) for t in tensors_around(e))
+    for node in reductions:
+        inner, inner_read = _passes(node.operand)
+        count, read = count + 1 + inner, read + inner_read + entries(axes_of(node))
+    return count, read
+
+
+def outermost_reductions(e: Expr) -> set[Expr]:
+    if isinstance(e, (Sum, Max)):
+        return {e}
+    if isinstance(e, (OneHot, ArgMax)):
+        return set()
+    return set().union(*map(outermost_reductions, e.args)) if e.args else set()
+
+
+def tensors_around(e: Expr) -> set[Tensor]:
+    """The tensors read by ``e`` outside of its reductions; an index is not of full size and costs nothing."""
+    if isinstance(e, Tensor):
+        return {e} if e.role != "label" else set()
+    if isinstance(e, (Reduction, OneHot)):
+        return set()
+    return set().union(*map(tensors_around, e.args)) if e.args else set()
+
+
+def is_contraction(e: Expr) -> bool:
+    """A sum over a product that is larger than each of its factors: a matrix product, never to be multiplied out."""
+    if not isinstance(e, Sum) or not e.operand.is_Mul:
+        return False
+    whole = axes_of(e.operand)
+    return all(axes_of(factor) < whole for factor in e.operand.args)

@@ -1,0 +1,320 @@
+"""Is an expression identically zero? An exact answer by polynomial arithmetic, without a rule about gradients.
+
+Everything that is not rational becomes an indeterminate: an exponential of each term of an exponent, a root with
+its defining relation ``R**q = base``, a logarithm, a sign with ``s**2 = 1``, a condition with ``c**2 = c``. What
+remains is a rational function of independent indeterminates, and that is zero when its expanded numerator is.
+
+`is_zero` is sound: True is a proof (where the denominators do not vanish). False means that the numerator did not
+reduce to zero; for functions with relations that are not modelled here (trigonometric ones, say) it may be zero
+all the same.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+
+from sympy import (
+    QQ,
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Function,
+    Integer,
+    Mul,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    Symbol,
+    cosh,
+    exp,
+    expand,
+    expand_log,
+    log,
+    ring,
+    sign,
+    sinh,
+    tanh,
+)
+from sympy.core.function import UndefinedFunction
+
+
+class Indicator(Symbol):
+    """0 or 1; of the indicators of one ``group`` at most one is 1. The entries of a one-hot of unknown index."""
+
+    __slots__ = ("group",)
+
+    def __new__(cls, name: str, group: str):
+        self = Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
+        self.group = group
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.group), {}
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
+    return ZeroTest().is_zero(e)
+
+
+class ZeroTest:
+    """The indeterminates met so far; one instance serves many expressions over the same values."""
+
+    def __init__(self):
+        self.known: dict[Expr, Expr] = {}
+        self.generators: dict[tuple, list[tuple[Expr, Expr]]] = {}
+        self.roots: dict[Symbol, tuple[int, Expr]] = {}
+        self.order: list[Symbol] = []
+        self.signs: set[Symbol] = set()
+        self.conditions: set[Symbol] = set()
+        self.shares: dict[Expr, int] = {}
+
+    def is_zero(self, e: Expr) -> bool:
+        if e == 0:
+            return True
+        if e.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
+            return False
+        self._note_shares(e)
+        return self._vanishes(self.rational(e))
+
+    def _note_shares(self, e: Expr) -> None:
+        """The common denominator of the powers in which every base, and every term of an exponent, is met."""
+        for node in e.atoms(Pow):
+            if node.exp.is_Rational and not node.exp.is_Integer:
+                self.shares[node.base] = lcm(self.shares.get(node.base, 1), node.exp.q)
+        for node in e.atoms(exp):
+            for term in Add.make_args(expand(node.exp)):
+                coefficient, rest = term.as_coeff_Mul()
+                if coefficient.is_Rational:
+                    self.shares[("exp", rest)] = lcm(self.shares.get(("exp", rest), 1), coefficient.q)
+
+    def rational(self, e: Expr) -> Expr:
+        """``e`` as a rational expression in indeterminates."""
+        if e not in self.known:
+            self.known[e] = self._rational(e)
+        return self.known[e]
+
+    def _rational(self, e: Expr) -> Expr:
+        if e.is_Rational or e.is_Symbol:
+            return e
+        if isinstance(e, (Add, Mul)):
+            return e.func(*map(self.rational, e.args))
+        if isinstance(e, exp):
+            return self._exponential(e.exp)
+        if isinstance(e, Pow):
+            return self._power(e)
+        if isinstance(e, (tanh, sinh, cosh)):
+            return self.rational(e.rewrite(exp))
+        if isinstance(e, (Abs, sign)):
+            return self._signed(e)
+        if isinstance(e, Piecewise):
+            return self._choice(e)
+        if isinstance(e, log):
+            split = expand_log(e)
+            if split != e:
+                return self.rational(split)
+        if isinstance(e, Function) and not isinstance(type(e), UndefinedFunction):
+            return self._generator((type(e).__name__,), e.args)
+        return self._generator(("opaque", e), (S.Zero,))
+
+    def _exponential(self, exponent: Expr) -> Expr:
+        factors = []
+        for term in Add.make_args(expand(exponent)):
+            coefficient, rest = term.as_coeff_Mul()
+            if not coefficient.is_Rational:
+                coefficient, rest = S.One, term
+            share = self.shares.get(("exp", rest), coefficient.q)
+            factors.append(self._generator(("exp", share), (rest,)) ** Integer(coefficient * share))
+        return Mul(*factors)
+
+    def _power(self, e: Pow) -> Expr:
+        base, power = e.args
+        if power.is_Integer:
+            return self.rational(base) ** power
+        if power.is_Rational:
+            share = self.shares.get(base, power.q)
+            share = lcm(share, power.q)
+            root = self._generator(("root", share), (base,))
+            self.roots.setdefault(root, (share, self.rational(base)))
+            return root ** Integer(power * share)
+        whole, rest = power.as_coeff_Add()
+        if whole.is_Integer and rest != 0:
+            return self.rational(base) ** whole * self._generator(("power",), (base, rest))
+        return self._generator(("power",), (base, power))
+
+    def _signed(self, e: Expr) -> Expr:
+        inside = e.args[0]
+        flip = inside.could_extract_minus_sign()
+        inside = -inside if flip else inside
+        symbol = self._generator(("sign",), (inside,))
+        self.signs.add(symbol)
+        if isinstance(e, Abs):
+            return symbol * self.rational(inside)
+        return -symbol if flip else symbol
+
+    def _choice(self, e: Piecewise) -> Expr:
+        value: Expr = S.Zero
+        for chosen, condition in reversed(e.args):
+            if condition == True:  # noqa: E712 - SymPy's own truth value
+                value = self.rational(chosen)
+                continue
+            holds = self._generator(("condition", type(condition).__name__), condition.args)
+            self.conditions.add(holds)
+            value = holds * self.rational(chosen) + (1 - holds) * value
+        return value
+
+    def _generator(self, kind: tuple, args: tuple) -> Symbol:
+        """The indeterminate of a function of ``args``; arguments that are equal, not only alike, share one."""
+        args = tuple(self.rational(arg) if isinstance(arg, Expr) else arg for arg in args)
+        candidates = self.generators.setdefault(kind, [])
+        for known, symbol in candidates:
+            if known == args:
+                return symbol
+        for known, symbol in candidates:
+            if all(
+                isinstance(a, Expr) and isinstance(b, Expr) and self._vanishes(a - b)
+                for a, b in zip(known, args, strict=True)
+            ):
+                return symbol
+        symbol = Dummy(f"g{len(self.order)}")
+        candidates.append((args, symbol))
+        self.order.append(symbol)
+        return symbol
+
+    def _vanishes(self, e: Expr) -> bool:
+        if e.is_number:
+            return e == 0
+        for _ in range(2 + len(self.roots)):
+            symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
+            if not symbols:
+                return expand(e) == 0
+            polynomials, *_ = ring(symbols, QQ)
+            numerator = _Fractions(polynomials).of(e).numerator
+            numerator = self._reduced(numerator, symbols)
+            if numerator == 0:
+                return True
+            e, changed = self._roots_resolved(numerator, symbols)
+            if not changed:
+                return False
+        return False
+
+    def _reduced(self, polynomial, symbols):
+        """The polynomial modulo s**2 = 1, c**2 = c, and the relations of indicators."""
+        special = [
+            (i, s) for i, s in enumerate(symbols) if s in self.signs or s in self.conditions or isinstance(s, Indicator)
+        ]
+        if not special:
+            return polynomial
+        result = polynomial.ring.zero
+        terms: dict = {}
+        for monomial, coefficient in polynomial.terms():
+            powers, groups, alive = list(monomial), set(), True
+            for i, s in special:
+                if not powers[i]:
+                    continue
+                powers[i] = powers[i] % 2 if s in self.signs else 1
+                if isinstance(s, Indicator):
+                    alive = alive and s.group not in groups
+                    groups.add(s.group)
+            if alive:
+                key = tuple(powers)
+                terms[key] = terms.get(key, 0) + coefficient
+        for key, coefficient in terms.items():
+            if coefficient:
+                result[key] = coefficient
+        return result
+
+    def _roots_resolved(self, polynomial, symbols) -> tuple[Expr, bool]:
+        """The polynomial with R**q replaced by its base, for the last root in it that has such a power."""
+        for root in reversed(self.order):
+            if root not in self.roots or root not in symbols:
+                continue
+            share, base = self.roots[root]
+            i = symbols.index(root)
+            if all(monomial[i] < share for monomial in polynomial.itermonoms()):
+                continue
+            terms = []
+            for monomial, coefficient in polynomial.terms():
+                rest = list(monomial)
+                whole, rest[i] = divmod(rest[i], share)
+                value = Rational(coefficient.numerator, coefficient.denominator)
+                terms.append(value * Mul(*(s**p for s, p in zip(symbols, rest, strict=True))) * base**whole)
+            return Add(*terms), True
+        return S.Zero, False
+
+
+class _Fraction:
+    """numerator / product of factors**power; the denominator stays in factors, so that sums stay small."""
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator, denominator):
+        self.numerator, self.denominator = numerator, denominator
+
+
+class _Fractions:
+    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers."""
+
+    def __init__(self, polynomials):
+        self.ring = polynomials
+        self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
+        self.known: dict[Expr, _Fraction] = {}
+
+    def of(self, e: Expr) -> _Fraction:
+        if e not in self.known:
+            self.known[e] = self._of(e)
+        return self.known[e]
+
+    def _of(self, e: Expr) -> _Fraction:
+        if e.is_Rational:
+            return _Fraction(self.ring.ground_new(QQ(e.p, e.q)), {})
+        if e.is_Symbol:
+            return _Fraction(self.generator[e], {})
+        if isinstance(e, Add):
+            return self._sum([self.of(arg) for arg in e.args])
+        if isinstance(e, Mul):
+            result = _Fraction(self.ring.one, {})
+            for arg in e.args:
+                result = self._product(result, self.of(arg))
+            return result
+        base = self.of(e.base)
+        power = int(e.exp)
+        if power < 0:
+            base, power = self._inverse(base), -power
+        return _Fraction(base.numerator**power, {f: p * power for f, p in base.denominator.items()})
+
+    def _sum(self, terms: list[_Fraction]) -> _Fraction:
+        common: dict = {}
+        for term in terms:
+            for factor, power in term.denominator.items():
+                common[factor] = max(common.get(factor, 0), power)
+        total = self.ring.zero
+        for term in terms:
+            missing = self.ring.one
+            for factor, power in common.items():
+                missing *= factor ** (power - term.denominator.get(factor, 0))
+            total += term.numerator * missing
+        return _Fraction(total, common)
+
+    def _product(self, a: _Fraction, b: _Fraction) -> _Fraction:
+        denominator = dict(a.denominator)
+        for factor, power in b.denominator.items():
+            denominator[factor] = denominator.get(factor, 0) + power
+        return _Fraction(a.numerator * b.numerator, denominator)
+
+    def _inverse(self, a: _Fraction) -> _Fraction:
+        if a.numerator == 0:
+            raise ZeroDivisionError("the denominator is identically zero")
+        numerator = self.ring.one
+        for factor, power in a.denominator.items():
+            numerator *= factor**power
+        content, primitive = a.numerator.primitive()
+        if len(primitive) > 1:
+            return _Fraction(numerator * (1 / content), {primitive: 1})
+        (monomial,), coefficient = list(primitive.itermonoms()), primitive.LC
+        factors = {g: p for g, p in zip(self.ring.gens, monomial, strict=True) if p}
+        return _Fraction(numerator * (1 / (content * coefficient)), factors)
+
+

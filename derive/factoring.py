@@ -1,0 +1,92 @@
+"""Writing a sum of products with what its terms have in common outside: the last step to a closed form.
+
+Only whole factors move, so the result is the same polynomial. What all terms share goes out first; then the factor
+that saves most among some of the terms, as long as that saves multiplications.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, S
+
+from derive.notation import Sum, is_number_or_size
+
+
+def factored(e: Expr) -> Expr:
+    """``e`` with common factors outside, also inside of its sums."""
+    if isinstance(e, Sum):
+        return Sum.over(factored(e.operand), e.axes)
+    if isinstance(e, (Mul, Pow)):
+        return e.func(*map(factored, e.args))
+    if not isinstance(e, Add):
+        return e
+    terms = [_powers(term) for term in e.args]
+    common = _common(terms)
+    outside = _product(common)
+    inside = [_without(term, common) for term in terms]
+    return outside * _grouped(inside)
+
+
+Powers = dict[Expr, Expr]
+
+
+def _powers(term: Expr) -> Powers:
+    coefficient, rest = term.as_coeff_Mul()
+    powers: Powers = {}
+    for factor in Mul.make_args(rest):
+        base, power = (
+            factor.args if isinstance(factor, Pow) and factor.exp.is_Rational else (factor, S.One)
+        )
+        powers[base] = power
+    powers[S.One] = coefficient
+    return powers
+
+
+def _product(powers: Powers) -> Expr:
+    return Mul(powers.get(S.One, S.One), *(b**p for b, p in powers.items() if b != 1))
+
+
+def _common(terms: list[Powers]) -> Powers:
+    """The factors that every term has, each in the power nearest to zero; a number if it is the same up to sign."""
+    common: Powers = {}
+    for base in terms[0]:
+        powers = [term.get(base, S.Zero) for term in terms]
+        if base == 1:
+            same = len({abs(p) for p in powers}) == 1
+            sign = -1 if all(p.is_negative for p in powers) else 1
+            common[base] = sign * abs(powers[0]) if same else Integer(sign)
+        elif all(p.is_positive for p in powers):
+            common[base] = min(powers)
+        elif all(p.is_negative for p in powers):
+            common[base] = max(powers)
+    return common
+
+
+def _without(term: Powers, common: Powers) -> Powers:
+    rest = {base: power - common.get(base, 0) for base, power in term.items() if base != 1}
+    rest = {base: power for base, power in rest.items() if power != 0}
+    rest[S.One] = Rational(term[S.One]) / common.get(S.One, S.One)
+    return rest
+
+
+def _grouped(terms: list[Powers]) -> Expr:
+    """The sum of the terms, with the factor that the most of them share taken out of those."""
+    counts = Counter(
+        base
+        for term in terms
+        for base, power in term.items()
+        if power.is_positive and not is_number_or_size(base)
+    )
+    shared = [(count, base) for base, count in counts.items() if 2 <= count < len(terms)]
+    if not shared:
+        return Add(*map(_product, terms))
+    most = max(count for count, _ in shared)
+    base = min((b for c, b in shared if c == most), key=lambda b: b.sort_key())
+    inside = [term for term in terms if term.get(base, S.Zero).is_positive]
+    others = [term for term in terms if not term.get(base, S.Zero).is_positive]
+    common = _common(inside)
+    group = _product(common) * _grouped([_without(term, common) for term in inside])
+    plain = Add(*map(_product, inside))
+    group = group if group.count_ops() <= plain.count_ops() else plain
+    return group + (_grouped(others) if len(others) > 1 else _product(others[0]))

@@ -1,0 +1,97 @@
+"""Facts about the forward, found and not listed: what a sum over forward values comes to.
+
+In: a `Sum` in which no gradient occurs. Its values are unfolded, one definition at a time, and the result is
+brought to normal form. If it comes out as a number, a size, or a multiple of a named value, that is a fact, and
+its short derivation is recorded with it: ``Sum(xhat, N) = 0`` because ``Sum(diff, N) = Sum(x, N) - N*mean``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sympy import Add, Expr, Mul
+
+from derive.identities import Identity, elimination, identities
+from derive.notation import Reduction, Sum, Tensor, axes_of, is_number_or_size, renamed, tensors_in
+from derive.relations import Relations
+from derive.rewriting import normal_form
+from derive.steps import Fact, Record
+
+MOST_UNFOLDINGS = 16
+LARGEST = 150
+
+elementary: tuple[Identity, ...] = tuple(i for i in identities if i.name != "fact")
+
+
+@dataclass
+class Facts:
+    """What is known of the forward: its relations, and the facts found so far."""
+
+    relations: Relations
+    found: dict[Expr, Fact | None] = field(default_factory=dict)
+
+    @property
+    def eliminate(self) -> Identity:
+        return elimination
+
+    def fact(self, node: Sum) -> Expr | None:
+        """The value of ``node``, or None where it is not made of the forward alone or nothing simple is found."""
+        tensors = tensors_in(node)
+        if not tensors or any(t.role == "adjoint" for t in tensors):
+            return None
+        if node not in self.found:
+            self.found[node] = self._discover(node)
+        fact = self.found[node]
+        return fact.value if fact else None
+
+    def _discover(self, node: Sum) -> Fact | None:
+        record, target, e = Record(), Tensor("fact", sorted(axes_of(node), key=str)), node
+        for _ in range(MOST_UNFOLDINGS):
+            e = normal_form(e, target, elementary, self, record)
+            if e != node and self._is_simple(e, node):
+                return Fact(node, e, tuple(record.steps))
+            unfolding = self._next_to_unfold(e)
+            if unfolding is None or e.count_ops() > LARGEST:
+                return None
+            definition = self.relations.unfolded(unfolding)
+            after = e.xreplace({unfolding: definition})
+            e = record.add(target, "definition", e, after, f"{unfolding} is {definition}")
+        return None
+
+    def _is_simple(self, e: Expr, claim: Sum) -> bool:
+        """A number, a size, or one named value (no input, which would be no news) with such a factor."""
+        if is_number_or_size(e):
+            return True
+        tensors = [f for f in Mul.make_args(e) if not is_number_or_size(f)]
+        return (
+            len(tensors) == 1
+            and isinstance(tensors[0], Tensor)
+            and tensors[0].role == "statement"
+            and tensors[0] not in tensors_in(claim)
+        )
+
+    def _next_to_unfold(self, e: Expr) -> Tensor | None:
+        """The latest value inside a sum; when there is none, the latest that not all terms have in common."""
+
+        def latest(tensors):
+            known = [t for t in tensors if t.name in self.relations.by_name]
+            return max(known, key=lambda t: (self.relations.position[t.name], str(t)), default=None)
+
+        inside = {t for total in e.atoms(Sum) for t in tensors_in(total.operand)}
+        terms = Add.make_args(e)
+        common = set.intersection(*(set(Mul.make_args(term)) for term in terms)) if len(terms) > 1 else set()
+        outside = [t for t in tensors_in(e) if t not in common and not _below_reduction(e, t)]
+        return latest(inside) or latest(outside)
+
+
+def _below_reduction(e: Expr, tensor: Tensor) -> bool:
+    return not any(tensor in tensors_in(f) and not f.has(Reduction) for f in _outer(e))
+
+
+def _outer(e: Expr):
+    return [f for term in Add.make_args(e) for f in Mul.make_args(term)]
+
+
+def along(e: Expr, tensor: Tensor) -> Expr:
+    """``e``, which is written for ``tensor`` at home, along the axes along which it is met."""
+    return renamed(e, dict(zip(tensor.home, tensor.axes, strict=True)))

@@ -1,0 +1,388 @@
+"""A forward: a class body whose assignments are the statements of a network, in order.
+
+    class Standardize(Forward):
+        x    = Input(N, C)
+        mean = Sum(x, N) / N
+        y    = x - mean
+
+``Standardize.definition`` is then the frozen record that the rest of gradform works on. The class body runs in a
+namespace of ours (``__prepare__``), which turns every assignment into a named statement at once, so that later
+lines refer to the name and not to the expression. Calling a forward inside another one composes them (see
+``composition.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Add, Expr, Float, Mul, Piecewise, Rational
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
+
+from derive.errors import NotationError, Place, caller_place
+from derive.notation import (
+    ArrayNode,
+    Axis,
+    Broadcast,
+    Declaration,
+    OneHot,
+    Reduction,
+    Scalar,
+    Sum,
+    Tensor,
+    axes_of,
+    checked_name,
+    is_number_or_size,
+    tensors_in,
+    with_sizes,
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for none)."""
+
+    tensor: Tensor
+    expression: Expr
+    place: Place
+    block: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.expression}"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The mathematics of one forward, complete and checked.
+
+    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes`` all axes in the
+    order in which they become dimensions, ``twins`` the axes that were renamed into being, with the axis whose
+    size they share.
+    """
+
+    name: str
+    doc: str
+    place: Place
+    inputs: tuple[Tensor, ...]
+    scalars: tuple[tuple[Tensor, float], ...]
+    statements: tuple[Statement, ...]
+    axes: tuple[Axis, ...]
+    twins: tuple[tuple[Axis, Axis], ...] = ()
+
+    @property
+    def snake(self) -> str:
+        """The name in snake case: ``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name)
+        return words.lower()
+
+    @property
+    def output(self) -> Tensor:
+        return self.statements[-1].tensor
+
+    @property
+    def labels(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "label")
+
+    @property
+    def differentiable(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "input")
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Statement]:
+        return {s.name: s for s in self.statements}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Where a tensor stands in the order of definition: inputs and scalars before all statements."""
+        names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
+        return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
+
+    def size(self, axis: Axis) -> Axis:
+        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made from."""
+        return dict(self.twins).get(axis, axis)
+
+    def in_order(self, axes) -> tuple[Axis, ...]:
+        """``axes`` in the order in which they become dimensions."""
+        return tuple(sorted(axes, key=self.axes.index))
+
+
+class ClassBody(dict):
+    """The namespace of a forward's class body: it makes a statement of every assignment."""
+
+    def __init__(self):
+        super().__init__()
+        self.places: dict[str, Place] = {}
+        self.inputs: list[Tensor] = []
+        self.scalars: list[tuple[Tensor, float]] = []
+        self.statements: list[Statement] = []
+
+    def __setitem__(self, name, value):
+        if name.startswith("__") or name == "_":
+            return super().__setitem__(name, value)
+        place = caller_place() or Place("<unknown>", 0)
+        try:
+            super().__setitem__(name, self._received(name, value, place))
+        except NotationError as error:
+            raise error.at(place) from None
+
+    def _received(self, name, value, place):
+        if isinstance(value, Declaration):
+            return self.declare(name, value, place)
+        if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
+            raise NotationError(f"{name} declares several tensors at once", "one line for each tensor")
+        if not isinstance(value, Expr) or is_number_or_size(value):
+            return value  # an axis, a number, a condition: a name in Python, not a tensor of the network
+        from derive.composition import PendingBlock, placed_block
+
+        placed = placed_block(self, name, value, place)
+        return placed if isinstance(value, PendingBlock) else self.state(name, placed, place)
+
+    def claim(self, name: str, place: Place) -> None:
+        """Take a name, once."""
+        if name in self.places:
+            raise NotationError(
+                f"{name} is defined already (line {self.places[name].line})",
+                "every tensor has one definition: give this one a name of its own",
+            )
+        self.places[name] = place
+
+    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor:
+        tensor = declaration.named(name)
+        self.claim(name, place)
+        if isinstance(declaration, Scalar):
+            self.scalars.append((tensor, declaration.default))
+        else:
+            self.inputs.append(tensor)
+        return tensor
+
+    def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
+        """Append the statement ``name = value``; what later lines see is its tensor."""
+        checked_name(name, "a tensor")
+        value = _in_notation(value)
+        twins = twins_in([value, *(s.expression for s in self.statements)])
+        check_statement(value, twins)
+        axes = sorted(axes_of(value), key=self._axis_order(twins))
+        self.claim(name, place)
+        expression = with_sizes(_without_marks(value), twins)
+        tensor = Tensor(name, axes, role="statement", **known_signs(expression))
+        self.statements.append(Statement(tensor, expression, place, block))
+        return tensor
+
+    def _axis_order(self, twins):
+        order = axis_order(self.inputs, twins)
+        return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+
+    def finished(self, name: str, doc: str, place: Place) -> Definition:
+        """The frozen record; raises `NotationError` where something is missing as a whole."""
+        if not self.statements:
+            raise NotationError(f"{name} states nothing", "write at least one line: y = ...").at(place)
+        if not any(t.role == "input" for t in self.inputs):
+            raise NotationError(
+                f"{name} has no differentiable input", "declare one: x = Input(N, C)"
+            ).at(place)
+        expressions = [s.expression for s in self.statements]
+        twins = twins_in(expressions)
+        order = axis_order(self.inputs, twins)
+        for statement in self.statements:
+            _check_sizes_known(statement, order)
+        for taken in self.places:
+            if f"d{taken}" in self.places:
+                raise NotationError(
+                    f"d{taken} is the name of the gradient of {taken}", f"rename d{taken}"
+                ).at(self.places[f"d{taken}"])
+        return Definition(
+            name,
+            doc,
+            place,
+            tuple(self.inputs),
+            tuple(self.scalars),
+            tuple(self.statements),
+            tuple(order),
+            tuple(twins.items()),
+        )
+
+
+def twins_in(expressions) -> dict[Axis, Axis]:
+    """The axes that a renaming brought in, each with the axis whose size it has."""
+    twins: dict[Axis, Axis] = {}
+    for tensor in [t for e in expressions for t in tensors_in(e)]:
+        for home, met in zip(tensor.home, tensor.axes, strict=True):
+            if met != home and home not in twins:
+                twins[met] = twins.get(home, home)
+    return twins
+
+
+def axis_order(inputs, twins: Mapping[Axis, Axis]) -> list[Axis]:
+    """Axes become dimensions in the order of first appearance among the inputs; a twin follows its original."""
+    order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
+    for twin, original in twins.items():
+        if twin not in order and original in order:
+            order.insert(order.index(original) + 1, twin)
+    return order
+
+
+def known_signs(e: Expr) -> dict[str, bool]:
+    """What is known of the sign of a statement, so that later powers and logarithms may rely on it."""
+    if e.is_positive:
+        return {"positive": True}
+    return {"nonnegative": True} if e.is_nonnegative else {}
+
+
+def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
+    """Refuse the two ways in which a label or an axis gets lost unnoticed."""
+    picked = {t for hot in e.atoms(OneHot) for t in hot.operand.atoms(Tensor)}
+    for label in (t for t in tensors_in(e) if t.role == "label"):
+        if label not in picked or _outside_one_hot(e, label):
+            raise NotationError(
+                f"{label} is a label: it indexes an axis and is no number to calculate with",
+                f"meet it as OneHot({label}, C), with the axis that it indexes",
+            )
+    for hot in e.atoms(OneHot):
+        if hot.axis in axes_of(hot.operand):
+            raise NotationError(
+                f"{hot}: {hot.operand} lies along {hot.axis}, so it cannot index it",
+                "name the axis that the label is an index of",
+            )
+    for sum_of in e.atoms(Add):
+        _check_sides(sum_of, twins)
+    for total in e.atoms(Sum):
+        _check_factors(total)
+
+
+def _outside_one_hot(e, label) -> bool:
+    if isinstance(e, OneHot):
+        return False
+    return e == label or any(_outside_one_hot(arg, label) for arg in e.args)
+
+
+def _axis_names(axes) -> str:
+    return ", ".join(sorted(axis.name for axis in axes)) or "no axis"
+
+
+def _check_sides(sum_of: Add, twins) -> None:
+    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer sum."""
+
+    def original(axes):
+        return frozenset(twins.get(axis, axis) for axis in axes)
+
+    sides = [(side, original(axes_of(side))) for side in sum_of.args]
+    everything = frozenset().union(*(axes for _, axes in sides))
+    if any(axes == everything for _, axes in sides):
+        return
+    widest = max(sides, key=lambda side: (len(side[1]), str(side[0])))
+    other = next(side for side in sides if not side[1] <= widest[1])
+    missing = _axis_names(other[1] - widest[1])
+    raise NotationError(
+        f"{sum_of}: axis {missing} is on one side and missing on the other: "
+        f"{other[0]} has {_axis_names(other[1])}, {widest[0]} has {_axis_names(widest[1])}",
+        f"give both the same axes; if every pair is meant, write Broadcast({widest[0]}, {missing})",
+    )
+
+
+def _check_factors(total: Sum) -> None:
+    """A factor that lacks the summed axis and brings an axis of its own was meant to have it."""
+    factors = Mul.make_args(total.operand)
+    for factor in factors:
+        others = frozenset().union(*(axes_of(f) for f in factors if f is not factor))
+        own = axes_of(factor) - others
+        if own and not axes_of(factor) & set(total.axes):
+            raise NotationError(
+                f"{total}: axis {_axis_names(total.axes)} is on one side and missing on the other: "
+                f"{factor} has only {_axis_names(axes_of(factor))}",
+                f"give {factor} the axis {_axis_names(total.axes)}, or take it out of the Sum",
+            )
+
+
+def _check_sizes_known(statement: Statement, order) -> None:
+    used = set(statement.tensor.axes) | statement.expression.atoms(Axis)
+    for node in statement.expression.atoms(ArrayNode):
+        used |= set(node.axes)
+    unknown = sorted(axis.name for axis in used if axis not in order)
+    if unknown:
+        raise NotationError(
+            f"{statement.name} uses the axis {unknown[0]}, which no input has, so its size is not known",
+            f"declare an input along it: Input({unknown[0]}), or rename an axis into it with Rename",
+        ).at(statement.place)
+
+
+def _without_marks(e):
+    """The expression without `Broadcast`: by name, everything broadcasts."""
+    if isinstance(e, Broadcast):
+        return _without_marks(e.operand)
+    if isinstance(e, Reduction):
+        return type(e).over(_without_marks(e.operand), e.axes)
+    return e.func(*map(_without_marks, e.args)) if e.has(Broadcast) else e
+
+
+def _in_notation(e: Expr) -> Expr:
+    """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
+    e = e.replace(lambda n: isinstance(n, Float), lambda n: Rational(str(n)))
+    for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
+        e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))
+    return e
+
+
+def _choice(extreme, compare: str) -> Expr:
+    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in ``torch.clamp``."""
+    chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
+    for other in rest:
+        chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
+    return chosen
+
+
+class ForwardMeta(type):
+    """Reads a class body as mathematics."""
+
+    @classmethod
+    def __prepare__(mcs, name, bases, **kwargs):
+        return ClassBody() if bases else {}
+
+    def __new__(mcs, name, bases, body, **kwargs):
+        if not bases:
+            return super().__new__(mcs, name, bases, dict(body))
+        place = _class_place(body)
+        try:
+            checked_name(name, "a forward")
+            if bases != (Forward,):
+                raise NotationError(
+                    f"{name} inherits from {', '.join(base.__name__ for base in bases)}",
+                    "a forward inherits from Forward alone; call the other forward inside it to reuse it",
+                )
+        except NotationError as error:
+            raise error.at(place) from None
+        cls = super().__new__(mcs, name, bases, dict(body))
+        cls.definition = body.finished(name, _paragraph(body.get("__doc__")), place)
+        return cls
+
+    def __call__(cls, *args, **kwargs):
+        from derive.composition import block_call
+
+        return block_call(cls, args, kwargs)
+
+
+def _class_place(body: ClassBody) -> Place:
+    place = caller_place() or Place("<unknown>", 0)
+    first = min((p.line for p in body.places.values() if p.file == place.file), default=place.line)
+    return Place(place.file, min(place.line, first))
+
+
+def _paragraph(doc: str | None) -> str:
+    import inspect
+
+    return inspect.cleandoc(doc) if doc else ""
+
+
+class Forward(metaclass=ForwardMeta):
+    """Inherit from it to write mathematics down; see the module's docstring.
+
+    Raises `NotationError`, with file, line and remedy, where the class body is not in the notation.
+    """
+
+    definition: Definition

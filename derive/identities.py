@@ -1,0 +1,208 @@
+"""The identities of the closed form: mathematics beside its code, each with the condition under which it holds.
+
+The contract of an identity. It receives one node of an expression whose operands have been rewritten already, and
+the `Knowledge` of the forward. It returns the node rewritten, or None where it does not apply. It may assume that
+the forward's values are finite and real. The two sides must be equal for every size of every axis (at least 1);
+``tests/test_identities.py`` evaluates both sides of every entry on random rationals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sympy import Add, Expr, Integer, Mul, Pow
+
+from derive.notation import OneHot, Sum, Tensor, axes_of, renamed, summed
+from derive.relations import Relations
+
+
+class Knowledge(Protocol):
+    """What an identity may ask about the forward."""
+
+    relations: Relations
+
+    def fact(self, node: Sum, target: Tensor) -> Expr | None:
+        """The value of a sum of forward values, where it can be found."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``statement`` is the identity as mathematics, ``holds`` its condition, ``why`` the words of a step."""
+
+    name: str
+    statement: str
+    holds: str
+    why: str
+    rewrite: Callable[[Expr, Knowledge], Expr | None]
+
+
+def _distribute(node, knowledge):
+    if isinstance(node, Mul) and any(isinstance(f, Add) for f in node.args):
+        return node.expand(deep=False, power_exp=False, power_base=False, log=False)
+    if isinstance(node, Pow) and isinstance(node.base, Add) and node.exp.is_Integer and node.exp > 1:
+        return node.expand(deep=False, power_exp=False, power_base=False, log=False)
+    return None
+
+
+def _linear(node, knowledge):
+    if isinstance(node, Sum) and isinstance(node.operand, Add):
+        size = knowledge.relations.size
+        return Add(*(summed(term, node.axes, size) for term in node.operand.args))
+    return None
+
+
+def _move_out(node, knowledge):
+    if not isinstance(node, Sum):
+        return None
+    carried = set(node.axes)
+    factors = Mul.make_args(node.operand)
+    outside = [f for f in factors if not axes_of(f) & carried]
+    inside = [f for f in factors if axes_of(f) & carried]
+    if not outside:
+        return None
+    return Mul(*outside) * summed(Mul(*inside), node.axes, knowledge.relations.size)
+
+
+def _count(node, knowledge):
+    if isinstance(node, Sum) and not set(node.axes) <= axes_of(node.operand):
+        return summed(node.operand, node.axes, knowledge.relations.size)
+    return None
+
+
+def _nest(node, knowledge):
+    if isinstance(node, Sum) and isinstance(node.operand, Sum):
+        inner = node.operand
+        if not set(node.axes) & set(inner.axes):
+            return Sum.over(inner.operand, node.axes + inner.axes)
+    return None
+
+
+def _one_hot_total(node, knowledge):
+    if isinstance(node, Sum) and isinstance(node.operand, OneHot) and node.operand.axis in node.axes:
+        rest = [axis for axis in node.axes if axis != node.operand.axis]
+        return summed(Integer(1), rest, knowledge.relations.size)
+    return None
+
+
+def _one_hot_power(node, knowledge):
+    if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
+        return node.base
+    return None
+
+
+def _one_hot_picks(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    hots = [f for f in node.args if isinstance(f, OneHot)]
+    for picked in (f for f in node.args if isinstance(f, Sum)):
+        for hot in hots:
+            factors = Mul.make_args(picked.operand)
+            if hot in factors and picked.axes == (hot.axis,):
+                others = [f for f in node.args if f not in (hot, picked)]
+                return Mul(*others, picked.operand)
+    return None
+
+
+def _recognise(node, knowledge):
+    if isinstance(node, Sum):
+        found = knowledge.relations.recognitions.get(node)
+        return found[0] if found else None
+    return None
+
+
+def _eliminate(node, knowledge):
+    if isinstance(node, Tensor) and node.role in ("input", "statement"):
+        found = knowledge.relations.eliminations.get(node.name)
+        if found:
+            return renamed(found[0], dict(zip(node.home, node.axes, strict=True)))
+    return None
+
+
+def _known(node, knowledge):
+    if isinstance(node, Sum):
+        return knowledge.fact(node)
+    return None
+
+
+identities: tuple[Identity, ...] = (
+    Identity(
+        "distribute",
+        "a*(b + c) = a*b + a*c",
+        "always",
+        "a product of sums is the sum of the products",
+        _distribute,
+    ),
+    Identity(
+        "linear",
+        "Sum(a + b, N) = Sum(a, N) + Sum(b, N)",
+        "always",
+        "a sum is linear",
+        _linear,
+    ),
+    Identity(
+        "constant factor",
+        "Sum(c*a, N) = c*Sum(a, N)",
+        "c does not vary along N",
+        "what does not vary along the axis moves out of the sum",
+        _move_out,
+    ),
+    Identity(
+        "count",
+        "Sum(c, N) = N*c",
+        "c does not vary along N",
+        "a constant is counted",
+        _count,
+    ),
+    Identity(
+        "nested sums",
+        "Sum(Sum(a, C), N) = Sum(a, C, N)",
+        "the axes differ",
+        "two sums are one",
+        _nest,
+    ),
+    Identity(
+        "total of a one-hot",
+        "Sum(OneHot(i, C), C) = 1",
+        "i is the index of an entry along C",
+        "exactly one entry is 1",
+        _one_hot_total,
+    ),
+    Identity(
+        "power of a one-hot",
+        "OneHot(i, C)**k = OneHot(i, C)",
+        "k > 0",
+        "0 and 1 are their own powers",
+        _one_hot_power,
+    ),
+    Identity(
+        "one-hot picks",
+        "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",
+        "always",
+        "where the one-hot is 1, the sum is the entry there",
+        _one_hot_picks,
+    ),
+    Identity(
+        "definition",
+        "Sum(a, N) = s",
+        "the forward defines s = Sum(a, N), up to a number or a size",
+        "the forward has a name for it",
+        _recognise,
+    ),
+    Identity(
+        "fact",
+        "Sum(f, N) = v",
+        "f is made of forward values, and expanding their definitions gives v",
+        "it follows from the definitions of the forward",
+        _known,
+    ),
+)
+
+elimination = Identity(
+    "nearer the output",
+    "u = (v/r)**(1/k)",
+    "the forward defines v = r*u**k, and r is never zero",
+    "the forward's later product is used in place of its factor",
+    _eliminate,
+)

@@ -1,0 +1,203 @@
+"""The proof: two derivations that share no code with the chain must agree with the closed form exactly.
+
+In: a `ClosedForm`. Out: a `Proved`, or an `UnprovedError` that names what failed.
+
+What is proved of a gradient ``dx``. Let ``L`` be the sum over all entries of ``dk * k``, for the output and for every
+tensor ``k`` whose gradient ``dk`` the closed form keeps as a statement. By the chain rule ``dx`` is the derivative of
+``L`` by ``x``, with each such ``k`` taken as independent by whatever reads it. So every statement is proved by
+itself, and a long network costs no more than its longest block.
+
+- *small batches* (``small_batch.py``): explicit scalars, SymPy's ``diff``, difference exactly zero;
+- *every size* (``every_size.py``): SymPy's derivative of indexed sums with symbolic bounds.
+
+The first is required. Where the second does not succeed, the record says that only the small batches were proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sympy import Add, Expr, Symbol
+
+from derive.chain import adjoint_of
+from derive.closed_form import ClosedForm, ClosedStatement
+from derive.errors import UnprovedError
+from derive.every_size import IndexedForward, vanishes
+from derive.exact import ZeroTest
+from derive.facts import along
+from derive.forward import Definition
+from derive.notation import Axis, Tensor, tensors_in
+from derive.small_batch import SmallBatch
+
+SMALL = (2, 3, 4)
+
+
+@dataclass(frozen=True)
+class ProvedGradient:
+    """What was proved of one statement of the closed form. ``sizes`` are the batches, each a size for every axis."""
+
+    tensor: Tensor
+    sizes: tuple[tuple[tuple[str, int], ...], ...]
+    every_size: bool
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A closed form that may be emitted, with what was proved of each of its gradients."""
+
+    closed_form: ClosedForm
+    gradients: tuple[ProvedGradient, ...]
+
+    @property
+    def definition(self) -> Definition:
+        return self.closed_form.definition
+
+    @property
+    def every_size(self) -> bool:
+        return all(gradient.every_size for gradient in self.gradients)
+
+    @property
+    def summary(self) -> str:
+        """In words: which sizes, by which route."""
+        axes = [a for a in self.definition.axes if a not in dict(self.definition.twins)]
+        batches = self.gradients[0].sizes if self.gradients else ()
+        if not axes:
+            small = "exactly zero difference to SymPy's own derivative"
+        else:
+            names = "x".join(axis.name for axis in axes)
+            shown = ", ".join("x".join(str(size) for _, size in batch) for batch in batches)
+            small = f"exactly zero difference to SymPy's own derivative on explicit scalars, {names} = {shown}"
+        if self.every_size:
+            return f"{small}; for every size by the derivative of indexed sums"
+        only = ", ".join(str(g.tensor) for g in self.gradients if not g.every_size)
+        return f"{small}; only those sizes were proved for {only}"
+
+
+def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None) -> Proved:
+    """Prove every gradient of ``form``. Raises `UnprovedError` with the name of the first that fails."""
+    batches = batches_of(form.definition)
+    tests = [ZeroTest() for _ in batches]
+    proved = []
+    for statement in form.statements:
+        if statement.of is None:
+            continue
+        progress(f"proving {statement.tensor}")
+        cuts = _cuts(form, statement)
+        for sizes, test in zip(batches, tests, strict=True):
+            if not _agrees_on(form, statement, cuts, sizes, test):
+                cuts = frozenset()  # the gradients that were given may be dependent: try with the whole path
+                if not _agrees_on(form, statement, cuts, sizes, test):
+                    raise UnprovedError(_failure(form, statement, sizes))
+        proved.append(
+            ProvedGradient(
+                statement.tensor,
+                tuple(tuple((a.name, n) for a, n in sizes.items()) for sizes in batches),
+                _agrees_for_every_size(form, statement, cuts),
+            )
+        )
+    return Proved(form, tuple(proved))
+
+
+def batches_of(definition: Definition) -> list[dict[Axis, int]]:
+    """Three small batches: every axis takes each of the sizes 2, 3 and 4, neighbouring axes never the same."""
+    axes = [axis for axis in definition.axes if axis not in dict(definition.twins)]
+    return [
+        {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)} for start in range(len(SMALL))
+    ][: len(SMALL) if axes else 1]
+
+
+def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
+    """The tensors whose gradients the statement may take as given: kept ones that are computed later."""
+    position = form.definition.position
+    return frozenset(
+        s.of.name
+        for s in form.statements
+        if s.of is not None and s.of.role == "statement" and position[s.of.name] > position[statement.of.name]
+    )
+
+
+def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Expr:
+    """The expression of ``statement`` in the upstream gradient, the gradients of the cuts, and named values alone."""
+    given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
+    parts = {part.tensor.name: part.expression for part in form.relations.parts}
+    e = statement.expression
+    while True:
+        definitions = {
+            t: parts[t.name] if t.name in parts else form.by_name[t.name].expression
+            for t in tensors_in(e)
+            if t.name in parts or (t.role == "adjoint" and t.name not in given)
+        }
+        if not definitions:
+            return e
+        e = e.xreplace({t: along(definition, t) for t, definition in definitions.items()})
+
+
+def _objective_tensors(form: ClosedForm, cuts: frozenset[str]) -> list[Tensor]:
+    output = form.definition.output
+    by_name = form.definition.by_name
+    return [by_name[name].tensor for name in sorted(cuts - {output.name})] + [output]
+
+
+def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
+    """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these sizes."""
+    target = statement.of
+    batch = SmallBatch(form.definition, sizes, free=cuts | {target.name})
+    upstream, objective = {}, []
+    for tensor in _objective_tensors(form, cuts):
+        gradient = adjoint_of(tensor)
+        upstream[gradient.name] = batch.symbols(gradient)
+        value = batch.computed(tensor.name)
+        objective += [upstream[gradient.name][i] * value[i] for i in value]
+    claimed = batch.written_out(inlined(form, statement, cuts), target.home, upstream)
+    for i, variable in batch.entries(target).items():
+        derivative = Add(*(term.diff(variable) for term in objective if variable in term.free_symbols))
+        if not _is_zero_by_definition(derivative - claimed[i], batch, cuts, test):
+            return False
+    return True
+
+
+def _is_zero_by_definition(difference: Expr, batch: SmallBatch, cuts, test: ZeroTest) -> bool:
+    """Zero as it stands, or after the values of the cuts are replaced by what the forward defines them as."""
+    try:
+        if test.is_zero(difference):
+            return True
+        for name in sorted(cuts, key=batch.definition.position.get, reverse=True):
+            tensor = batch.definition.by_name[name].tensor
+            values = zip(batch.entries(tensor).values(), batch.computed(name).values(), strict=True)
+            replaced = difference.xreplace(dict(values))
+            if replaced != difference and test.is_zero(replaced):
+                return True
+            difference = replaced
+    except ZeroDivisionError:
+        pass
+    return False
+
+
+def _agrees_for_every_size(form, statement, cuts) -> bool:
+    target = statement.of
+    forward = IndexedForward(form.definition, free=cuts | {target.name})
+    at = {axis: forward.index(axis) for axis in target.home}
+    derivative = []
+    variable = forward.entry(target, at)
+    for tensor in _objective_tensors(form, cuts):
+        bound = {axis: Symbol(f"o_{axis.name}", integer=True) for axis in tensor.home}
+        value = forward.entry(adjoint_of(tensor), bound) * forward.computed(tensor.name, bound)
+        derivative.append(forward.total(value.diff(variable), tensor.home, bound))
+    claim = inlined(form, statement, cuts)
+    try:
+        for free in (forward.free, frozenset({target.name})):
+            claimed = replace(forward, free=free).written(claim, at)
+            if vanishes(Add(*derivative) - claimed):
+                return True
+    except (ZeroDivisionError, RecursionError, NotImplementedError):
+        pass
+    return False
+
+
+def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
+    shown = ", ".join(f"{axis.name} = {n}" for axis, n in sizes.items())
+    return (
+        f"{form.definition.name}: {statement.tensor} is unproved. On explicit scalars with {shown} the derivative of "
+        f"{form.definition.output} by {statement.of} is not {statement.expression}; nothing was emitted"
+    )

@@ -1,0 +1,30 @@
+"""The driver of the identities: it applies them until none applies, and records what changed. It knows none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr
+
+from derive.identities import Identity
+from derive.notation import Tensor
+from derive.steps import Record
+from derive.traversal import everywhere
+
+MOST_ROUNDS = 60
+
+
+def normal_form(
+    e: Expr, target: Tensor, identities: Iterable[Identity], knowledge, record: Record
+) -> Expr:
+    """``e`` rewritten until no identity changes it. Every change of the whole is one step of the record."""
+    for _ in range(MOST_ROUNDS):
+        before = e
+        for identity in identities:
+            after = everywhere(e, lambda node, identity=identity: identity.rewrite(node, knowledge))
+            e = record.add(target, identity.name, e, after, identity.why)
+            if e == 0:
+                return e
+        if e == before:
+            return e
+    return e

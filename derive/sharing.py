@@ -1,0 +1,153 @@
+"""Computing each thing once: sums that are gradients already, sums that occur twice, products that occur twice.
+
+In: the statements of a closed form. Out: statements in the order of computation, in which a value that occurs in
+several places has a name. A value that *is* a gradient is used under the gradient's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+from sympy import Expr, Function, Mul, Pow
+
+from derive.cost import is_contraction
+from derive.notation import OneHot, Reduction, Sum, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.steps import Record
+
+Pairs = list[tuple[Tensor, Expr]]
+
+
+def shared(statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record) -> Pairs:
+    """``products`` are closed forms of adjoints that may be named where they occur as a product twice or more."""
+    statements = _gradients_reused(statements, record)
+    statements = _products_named(statements, products, taken, record)
+    statements = _repeats_named(statements, taken, record)
+    return _in_order_of_use(statements)
+
+
+def _replaced(statements: Pairs, old: Expr, new: Tensor, why: str, record: Record, skip: Tensor) -> Pairs:
+    result = []
+    for tensor, e in statements:
+        if tensor != skip:
+            e = record.add(tensor, "share", e, e.xreplace({old: new}), why)
+        result.append((tensor, e))
+    return result
+
+
+def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
+    for tensor, _ in list(statements):
+        e = dict(statements)[tensor]
+        if isinstance(e, Sum):
+            statements = _replaced(statements, e, tensor, f"that sum is {tensor}", record, skip=tensor)
+    return statements
+
+
+def _products_named(statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record) -> Pairs:
+    """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat = gain*dy, or a pair."""
+    for tensor, product in products.items():
+        factors = set(Mul.make_args(product))
+        if len(factors) < 2 or any(is_number_or_size(f) for f in factors) or product.has(Sum):
+            continue
+        if axes_of(product) == set(tensor.home):
+            statements = _product_named(statements, tensor, product, record)
+    for pair in _repeated_pairs(statements):
+        name = "_".join(t.name for t in pair)
+        if name not in taken:
+            axes = [a for a in _axes_in_order(statements) if a in axes_of(Mul(*pair))]
+            statements = _product_named(statements, Tensor(name, axes, role="adjoint"), Mul(*pair), record)
+    return statements
+
+
+def _product_named(statements: Pairs, tensor: Tensor, product: Expr, record: Record) -> Pairs:
+    factors = set(Mul.make_args(product))
+    uses = sum(_holds(node, factors) for _, e in statements for node in _products_in(e))
+    if uses < 2:
+        return statements
+
+    def with_name(node):
+        return Mul(tensor, *(f for f in node.args if f not in factors))
+
+    result = [(tensor, product)]
+    for target, e in statements:
+        after = e.replace(lambda node: isinstance(node, Mul) and _holds(node, factors), with_name)
+        why = f"the product is needed {uses} times: it is {tensor}"
+        result.append((target, record.add(target, "share", e, after, why)))
+    return result
+
+
+def _repeated_pairs(statements: Pairs) -> list[tuple[Tensor, Tensor]]:
+    """Pairs of tensors, one of them a gradient of full size, that stand together in three products or more."""
+    largest = max((len(tensor.home) for tensor, _ in statements), default=0)
+    counts: Counter[tuple[Tensor, Tensor]] = Counter()
+    for _, e in statements:
+        for product in _products_in(e):
+            tensors = sorted((f for f in product.args if isinstance(f, Tensor)), key=str)
+            for pair in combinations(tensors, 2):
+                roles = {t.role for t in pair}
+                if roles == {"adjoint", "input"} and len(axes_of(Mul(*pair))) == largest:
+                    counts[pair] += 1
+    return [pair for pair, count in counts.most_common() if count >= 3]
+
+
+def _products_in(e: Expr) -> list[Expr]:
+    """Every product that is written in ``e``, each as often as it is written."""
+    found = [e] if isinstance(e, Mul) else []
+    return found + [p for arg in e.args for p in _products_in(arg)]
+
+
+def _holds(node: Expr, factors: set[Expr]) -> bool:
+    return factors <= set(Mul.make_args(node))
+
+
+def _repeats_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
+    """Reductions, functions and roots that are written more than once get a name."""
+    taken = taken | {tensor.name for tensor, _ in statements}
+    while True:
+        counts: Counter[Expr] = Counter()
+        for _, e in statements:
+            counts.update(_nameable(e))
+        repeated = [(e, n) for e, n in counts.items() if n > 1]
+        if not repeated:
+            return statements
+        e, _ = max(repeated, key=lambda item: (item[0].count_ops(), item[0].sort_key()))
+        axes = [axis for axis in _axes_in_order(statements) if axis in axes_of(e)]
+        name = _name_of(e, taken)
+        taken.add(name)
+        tensor = Tensor(name, axes, role="adjoint")
+        statements = _replaced(statements, e, tensor, f"computed once, as {name}", record, skip=tensor)
+        statements = [(tensor, e), *statements]
+
+
+def _axes_in_order(statements: Pairs):
+    return list(dict.fromkeys(axis for tensor, e in statements for t in [tensor, *tensors_in(e)] for axis in t.home))
+
+
+def _nameable(e: Expr) -> list[Expr]:
+    if isinstance(e, OneHot) or not e.args:
+        return []
+    root = isinstance(e, Pow) and not e.exp.is_Integer and bool(tensors_in(e))
+    call = isinstance(e, Function) and not e.is_Piecewise and bool(tensors_in(e))
+    own = [e] if isinstance(e, Reduction) or root or call else []
+    return own + [found for arg in e.args for found in _nameable(arg)]
+
+
+def _name_of(e: Expr, taken: set[str]) -> str:
+    words = [t.name for t in tensors_in(e)]
+    kind = {"Pow": "root"}.get(type(e).__name__, type(e).__name__.lower())
+    name = "_".join([kind, *words]) if len(words) <= 3 else kind
+    number, candidate = 2, name
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _in_order_of_use(statements: Pairs) -> Pairs:
+    """Every statement after those that it reads; otherwise the order is kept."""
+    pending, done = list(statements), []
+    while pending:
+        names = {tensor.name for tensor, _ in pending}
+        ready = [p for p in pending if not names & {t.name for t in tensors_in(p[1])}]
+        done.append(min(ready, key=lambda p: (not isinstance(p[1], Sum), not is_contraction(p[1]), pending.index(p))))
+        pending.remove(done[-1])
+    return done

@@ -1,0 +1,31 @@
+"""Going through an expression: bottom up, with indices left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sympy import Expr
+
+from derive.notation import Along, ArrayNode, Sum
+
+
+def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
+    """``rewrite`` applied to every node, operands first; a node for which it gives None stays.
+
+    Indices (one-hots, arg maxima) are opaque: which entry they mean does not depend on how it is written.
+    """
+    if e.args:
+        if isinstance(e, ArrayNode):
+            if not isinstance(e, Sum):
+                return e
+            operand = everywhere(e.operand, rewrite)
+            e = e if operand is e.operand else _rebuilt(e, operand)
+        else:
+            args = [arg if isinstance(arg, Along) else everywhere(arg, rewrite) for arg in e.args]
+            e = e if all(a is b for a, b in zip(args, e.args, strict=True)) else e.func(*args)
+    result = rewrite(e)
+    return e if result is None else result
+
+
+def _rebuilt(node: ArrayNode, operand: Expr) -> Expr:
+    return operand if operand == 0 else type(node).over(operand, node.axes)
