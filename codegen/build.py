@@ -1,4 +1,6 @@
-"""From a proved closed form to a Program: the four functions, their arguments, sizes, lines and checks."""
+"""From a proved closed form to a Program: the four functions, their arguments, sizes, lines and
+checks.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,19 @@ from sympy import Expr, Mul, Pow
 
 from codegen.lower import Lowering, sizes_used
 from codegen.program import Function, Parameter, Program, Requirement, Step
-from derive.chain import adjoint_of
 from derive.forward import Definition
 from derive.forward_plan import forward_plan
-from derive.layout import Layout, layouts, layouts_of, plain
-from derive.notation import Axis, Max, Tensor, is_number_or_size, tensors_in
+from derive.layout import Layout, layouts, layouts_of
+from derive.notation import Axis, Max, Tensor, is_number_or_size
 from derive.proof import Proved
 from derive.text import formula
 
 
 def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
-    """Everything that a target prints, decided. ``source`` is the file that holds the mathematics."""
+    """Everything that a target prints, decided.
+
+    ``source`` is the file that holds the mathematics.
+    """
     return _Builder(proved).program(source, source_hash)
 
 
@@ -63,7 +67,7 @@ class _Builder:
             chain=self._chain(),
         )
 
-    # -- the four functions -------------------------------------------------------------------------------------
+    # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
         lines = [_Line(v.tensor, v.expression, self.layouts[v.tensor.name]) for v in self.plan]
@@ -81,7 +85,10 @@ class _Builder:
 
     def _backward(self) -> Function:
         output = self.definition.output
-        parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"), *self._needs()]
+        parameters = [
+            Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"),
+            *self._needs(),
+        ]
         lines = self._gradient_lines()
         return self._function(
             f"{self.definition.snake}_backward",
@@ -111,7 +118,9 @@ class _Builder:
         chain = self.form.chain
         parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
         parameters += [p for p in self._inputs() if p.role != "scalar"]
-        parameters += [Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements]
+        parameters += [
+            Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
+        ]
         parameters += [p for p in self._inputs() if p.role == "scalar"]
         lines = [_Line(a.tensor, a.expression, self.layouts[a.of.name]) for a in chain.adjoints]
         results = [f"d{s.name}" for s in self.definition.statements]
@@ -138,7 +147,9 @@ class _Builder:
     ) -> Function:
         lines = list(lines)
         known: dict[str, Layout] = dict(self.layouts)
-        known |= {p.name: p.layout for p in parameters} | {line.tensor.name: line.layout for line in lines}
+        known |= {p.name: p.layout for p in parameters} | {
+            line.tensor.name: line.layout for line in lines
+        }
         lowering = Lowering(known, self.definition.axes)
         steps: list[Step] = []
         for line in lines:
@@ -153,25 +164,35 @@ class _Builder:
             result_class,
         )
 
-    # -- arguments, sizes, layouts ------------------------------------------------------------------------------
+    # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
         tensors = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.definition.inputs]
-        scalars = [Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars]
+        scalars = [
+            Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars
+        ]
         return tensors + scalars
 
     def _needs(self) -> list[Parameter]:
-        """What the backward takes besides the upstream gradient: saved tensors, and sizes that none of them has."""
+        """What the backward takes besides the upstream gradient: saved tensors, and sizes that
+        none of them has.
+        """
         saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
         output = self.definition.output
         upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
         lowering = Lowering(
-            {**self.layouts, **{line.tensor.name: line.layout for line in self._gradient_lines()}, upstream.name: upstream.layout},
+            {
+                **self.layouts,
+                **{line.tensor.name: line.layout for line in self._gradient_lines()},
+                upstream.name: upstream.layout,
+            },
             self.definition.axes,
         )
         steps: list[Step] = []
         for line in self._gradient_lines():
-            steps += lowering.statement(line.tensor.name, line.expression, line.layout, upstream.name)
+            steps += lowering.statement(
+                line.tensor.name, line.expression, line.layout, upstream.name
+            )
         carried = {axis for p in [upstream, *saved] for axis in p.axes}
         names = {axis.name: name for axis, name in self.sizes.items()}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
@@ -180,7 +201,9 @@ class _Builder:
         return saved + [Parameter(names[axis], (), "size") for axis in missing]
 
     def _gradient_lines(self) -> list[_Line]:
-        fixed = {s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None}
+        fixed = {
+            s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None
+        }
         fixed |= self.layouts
         fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
         pairs = [(s.tensor, s.expression) for s in self.form.statements]
@@ -189,7 +212,9 @@ class _Builder:
 
     def _size_names(self) -> dict[Axis, str]:
         """The name of every size in the code: the axis's own, unless a tensor has it."""
-        taken = {t.name for t in self.definition.inputs} | {t.name for t, _ in self.definition.scalars}
+        taken = {t.name for t in self.definition.inputs} | {
+            t.name for t, _ in self.definition.scalars
+        }
         taken |= {v.tensor.name for v in self.form.relations.values}
         taken |= {f"d{name}" for name in taken}
         names = {}
@@ -218,7 +243,7 @@ class _Builder:
             found.append((by_axis[axis], tensor, dim))
         return tuple(found)
 
-    # -- what is refused ----------------------------------------------------------------------------------------
+    # -- what is refused ------------------------------------------------------
 
     def _requirements(self) -> Iterable[Requirement]:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
@@ -232,7 +257,9 @@ class _Builder:
                         lowering.value(divisor, ()),
                         statement.name,
                         "divides by it",
-                        tuple((a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)),
+                        tuple(
+                            (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
+                        ),
                     )
             for largest in sorted(statement.expression.atoms(Max), key=str):
                 size = self.definition.size(largest.axes[0])

@@ -38,10 +38,15 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         "names",
         nargs="*",
         metavar="NAME or FILE",
-        help="a forward (batch_norm), a file of your own, or file.py:Forward; without any: all of derive/math",
+        help="a forward (batch_norm), a file of your own, or file.py:Forward; "
+        "without any: all of derive/math",
     )
-    parser.add_argument("--out", type=Path, default=Path("generated"), help="the folder to write to (generated)")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file is out of date")
+    parser.add_argument(
+        "--out", type=Path, default=Path("generated"), help="the folder to write to (generated)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 where a file is out of date"
+    )
     options = parser.parse_args(arguments)
     return guarded(lambda: _run(options.names, options.out, options.check))
 
@@ -70,11 +75,15 @@ def _run(names: Sequence[str], out: Path, check: bool) -> int:
         _console().print(_table(results))
         if outdated:
             names = ", ".join(map(str, outdated))
-            _console(stderr=True).print(f"out of date: {names}; run the same command without --check", style="bold red")
+            _console(stderr=True).print(
+                f"out of date: {names}; run the same command without --check", style="bold red"
+            )
         return WRONG if outdated else DONE
     write_all(texts)
     _console().print(_table(results))
-    _console().print(f"written to {out}: {', '.join(result.file for result in results)}", soft_wrap=True)
+    _console().print(
+        f"written to {out}: {', '.join(result.file for result in results)}", soft_wrap=True
+    )
     return DONE
 
 
@@ -148,7 +157,11 @@ def _report_difference(path: Path, text: str) -> bool:
     if old == text:
         return False
     lines = difflib.unified_diff(
-        (old or "").splitlines(), text.splitlines(), f"{path} (as it is)", f"{path} (as it should be)", lineterm=""
+        (old or "").splitlines(),
+        text.splitlines(),
+        f"{path} (as it is)",
+        f"{path} (as it should be)",
+        lineterm="",
     )
     sys.stdout.write("\n".join(lines) + "\n")
     return True

@@ -1,12 +1,13 @@
 """The driver: from a forward to a file that may be written.
 
-    derive          Forward   -> Proved     derived, and confirmed independently (derive/derivation.py)
-    program_of      Proved    -> Program    shapes, indices, arguments, checks: every decision
-    Target.render   Program   -> str        text; a printer and templates that only loop and print
-    Target.largest_difference               the text, run: autograd computes the same gradients
-    write_all       texts     -> files      all of them or none
+    derive          Forward   -> Proved     derived, and confirmed independently
+    (derive/derivation.py) program_of      Proved    -> Program    shapes, indices, arguments,
+    checks: every decision Target.render   Program   -> str        text; a printer and templates
+    that only loop and print Target.largest_difference               the text, run: autograd
+    computes the same gradients write_all       texts     -> files      all of them or none
 
-`generate` takes one forward through all but the last; ``tests/test_driver.py`` holds it to this table.
+`generate` takes one forward through all but the last; ``tests/test_driver.py`` holds it to this
+table.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def generate(
 ) -> Generated:
     """Derive, prove, print and compare one forward. Writes nothing.
 
-    Raises `QuestionError` for mathematics that was not understood or that the target cannot print, `UnprovedError`
-    where a proof fails or the printed code does not compute what autograd does.
+    Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
+    `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
     """
     start = time.perf_counter()
     proved = derive(forward, progress)
@@ -62,8 +63,8 @@ def generate(
     difference = _compared(target, file, text, program)
     if not difference <= TOLERANCE:
         raise UnprovedError(
-            f"{definition.name}: the code that was written is {difference:.1e} away from autograd in double "
-            f"precision (at most {TOLERANCE:.0e} is allowed); nothing was emitted"
+            f"{definition.name}: the code that was written is {difference:.1e} away from autograd "
+            f"in double precision (at most {TOLERANCE:.0e} is allowed); nothing was emitted"
         )
     return Generated(file, text, proved, program, difference, time.perf_counter() - start)
 

@@ -1,10 +1,13 @@
-"""From mathematics to a Program's values: axes become dimensions, one-hots become indices, sums become products.
+"""From mathematics to a Program's values: axes become dimensions, one-hots become indices, sums
+become products.
 
 In: expressions over named axes. Out: `Value`s and `Step`s with every dimension decided. The rules:
 
-- A *frame* is the list of axes that a value is aligned with, at the right, as broadcasting aligns shapes.
-- A sum over a one-hot picks an entry; a one-hot among the terms of a statement adds at one entry in each row; a sum
-  over the positions of a label adds rows where the label says. No one-hot of full size is built where one of these does.
+- A *frame* is the list of axes that a value is aligned with, at the right, as broadcasting aligns
+  shapes.
+- A sum over a one-hot picks an entry; a one-hot among the terms of a statement adds at one entry in
+  each row; a sum over the positions of a label adds rows where the label says. No one-hot of full
+  size is built where one of these does.
 - A sum over a product that is larger than its factors is a matrix product.
 """
 
@@ -58,16 +61,19 @@ NOTHING_PICKED: Picked = {}
 class Lowering:
     """Lowers expressions over tensors whose layouts are known.
 
-    ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of dimensions.
+    ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of
+    dimensions.
     """
 
     def __init__(self, layouts: Mapping[str, Layout], order: Sequence[Axis]):
         self.layouts, self.order = layouts, list(order)
 
-    # -- statements ---------------------------------------------------------------------------------------------
+    # -- statements -----------------------------------------------------------
 
     def statement(self, name: str, e: Expr, layout: Layout, like: str) -> list[Step]:
-        """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for zeros."""
+        """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for
+        zeros.
+        """
         frame = tuple(dim.axis for dim in layout)
         rest, hots = split_one_hots(e)
         if any(not self._is_addable(hot, layout) for hot, _ in hots):
@@ -78,7 +84,10 @@ class Lowering:
             value = self.fitted(self.value(rest, frame), layout)
             fresh = not isinstance(value, (Load, Arrange, Expand))
             value = value if fresh or not hots else Own(value, dims=layout)
-        return [Assign(name, value), *(self._add_at(name, hot, factor, layout) for hot, factor in hots)]
+        return [
+            Assign(name, value),
+            *(self._add_at(name, hot, factor, layout) for hot, factor in hots),
+        ]
 
     def _is_addable(self, hot: OneHot, layout: Layout) -> bool:
         whole = {dim.axis for dim in layout if not dim.one}
@@ -102,7 +111,7 @@ class Lowering:
             value = Expand(value, dims=layout)
         return value
 
-    # -- expressions --------------------------------------------------------------------------------------------
+    # -- expressions ----------------------------------------------------------
 
     def value(self, e: Expr, frame: tuple[Axis, ...], picked: Picked = NOTHING_PICKED) -> Value:
         """``e`` aligned with ``frame``, at the picked entries of some axes."""
@@ -134,7 +143,8 @@ class Lowering:
             operand = self.value(e.args[0], frame, picked)
             return Apply(type(e).__name__, operand, dims=operand.dims)
         raise QuestionError(
-            f"there is no code for {type(e).__name__} in {e}", "add its lowering in codegen/lower.py"
+            f"there is no code for {type(e).__name__} in {e}",
+            "add its lowering in codegen/lower.py",
         )
 
     def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
@@ -142,10 +152,20 @@ class Lowering:
         return self.value(-term if negative else term, frame, picked), negative
 
     def _product(self, e: Mul, frame, picked) -> Value:
-        """Small factors before large ones, and divided before they meet: what is of full size is touched once."""
+        """Small factors before large ones, and divided before they meet: what is of full size is
+        touched once.
+        """
         if e.as_coeff_Mul()[0].is_negative:
             positive = self.value(-e, frame, picked)
             return Plus(((positive, True),), dims=positive.dims)
+        numbers = [f for f in e.args if f.is_number]
+        if not all(
+            f.is_Rational for f in numbers
+        ):  # a root or pi: one number with the rest of them
+            rest = Mul(*(f for f in e.args if not f.is_number))
+            number = Constant(str(Mul(*numbers)), float(Mul(*numbers)))
+            value = self.value(rest, frame, picked)
+            return Times(((number, False), (value, False)), dims=value.dims)
         above, below = numerator_and_denominator(e)
         numerators = [self.value(f, frame, picked) for f in ordered_factors(above)]
         denominators = [self.value(f, frame, picked) for f in ordered_factors(below)]
@@ -157,7 +177,11 @@ class Lowering:
             factors.append((value, False))
             following = numerators[i + 1 :]
             room = len(_axes(following[0])) if following else None
-            ready = [d for d in denominators if room is None or (_axes(d) <= _axes(value) and len(_axes(value)) < room)]
+            ready = [
+                d
+                for d in denominators
+                if room is None or (_axes(d) <= _axes(value) and len(_axes(value)) < room)
+            ]
             if following and isinstance(value, Number):
                 ready = []  # a number meets a tensor first: 2 * x / N, not 2 / N * x
             factors += [(d, True) for d in ready]
@@ -172,7 +196,9 @@ class Lowering:
                 value = branch
                 continue
             test = self._condition(condition, frame, picked)
-            value = Choose(test, branch, value, dims=_broadcast([test.dims, branch.dims, value.dims]))
+            value = Choose(
+                test, branch, value, dims=_broadcast([test.dims, branch.dims, value.dims])
+            )
         return value
 
     def _condition(self, c, frame, picked) -> Value:
@@ -183,10 +209,14 @@ class Lowering:
             return Number(Fraction(int(bool(c))))
         if isinstance(c, (And, Or, Not)):
             operands = tuple(self._condition(arg, frame, picked) for arg in c.args)
-            return Combine(type(c).__name__.lower(), operands, dims=_broadcast(o.dims for o in operands))
-        raise QuestionError(f"there is no code for the condition {c}", "use <, <=, >, >=, and, or, not")
+            return Combine(
+                type(c).__name__.lower(), operands, dims=_broadcast(o.dims for o in operands)
+            )
+        raise QuestionError(
+            f"there is no code for the condition {c}", "use <, <=, >, >=, and, or, not"
+        )
 
-    # -- tensors and indices ------------------------------------------------------------------------------------
+    # -- tensors and indices --------------------------------------------------
 
     def _tensor(self, t: Tensor, frame, picked) -> Value:
         met = dict(zip(t.home, t.axes, strict=True))
@@ -197,16 +227,22 @@ class Lowering:
         return self.arranged(value, frame)
 
     def arranged(self, value: Value, frame: tuple[Axis, ...]) -> Value:
-        """``value`` with its dimensions in the order of ``frame``, those of size 1 that it lacks put in."""
+        """``value`` with its dimensions in the order of ``frame``, those of size 1 that it lacks
+        put in.
+        """
         dims = value.dims
-        if len(dims) <= len(frame) and all(d.axis == a for d, a in zip(dims[::-1], frame[::-1], strict=False)):
+        if len(dims) <= len(frame) and all(
+            d.axis == a for d, a in zip(dims[::-1], frame[::-1], strict=False)
+        ):
             return value
         place = {dim.axis: i for i, dim in enumerate(dims)}
         whole = [axis for axis in frame if axis in place and not dims[place[axis]].one]
         start = frame.index(whole[0]) if whole else len(frame)
         slots = frame[start:]
         order = tuple(place.get(axis) for axis in slots)
-        arranged = tuple(Dim(axis, i is None or dims[i].one) for axis, i in zip(slots, order, strict=True))
+        arranged = tuple(
+            Dim(axis, i is None or dims[i].one) for axis, i in zip(slots, order, strict=True)
+        )
         return Arrange(value, order, dims=arranged)
 
     def index(self, label: Expr, frame: tuple[Axis, ...]) -> Value:
@@ -250,7 +286,7 @@ class Lowering:
         index = self.index(e.operand, label_axes)
         return self.arranged(OneHotOf(index, e.axis.name, dims=(*index.dims, Dim(e.axis))), frame)
 
-    # -- sums ---------------------------------------------------------------------------------------------------
+    # -- sums -----------------------------------------------------------------
 
     def _sum(self, e: Sum, frame, picked) -> Value:
         picked = {axis: label for axis, label in picked.items() if axis not in e.axes}
@@ -264,7 +300,9 @@ class Lowering:
                 return self._sum_at(rest, others, frame, inside)
             label_axes = axes_of(hot.operand)
             if hot.axis not in e.axes and label_axes <= set(e.axes) and hot.axis not in picked:
-                return self._gathered(hot, rest, [a for a in others if a not in label_axes], frame, picked)
+                return self._gathered(
+                    hot, rest, [a for a in others if a not in label_axes], frame, picked
+                )
         if is_contraction(e) and not hots:
             return self._contraction(e, frame, picked)
         return self._reduced("sum", e, frame, picked)
@@ -273,7 +311,11 @@ class Lowering:
         """Whether every tensor along the axis of the one-hot can be read at its label."""
         label_axes = axes_of(hot.operand)
         for t in rest.atoms(Tensor):
-            whole = {t.axes[t.home.index(d.axis)] for d in self.layouts.get(t.name, ()) if not d.one and d.axis in t.home}
+            whole = {
+                t.axes[t.home.index(d.axis)]
+                for d in self.layouts.get(t.name, ())
+                if not d.one and d.axis in t.home
+            }
             if hot.axis in whole and label_axes & whole and not label_axes <= whole:
                 return False
         return True
@@ -285,7 +327,11 @@ class Lowering:
         carried = _axes_at(e, picked)
         counted = [axis for axis in axes if axis not in carried]
         axes = [axis for axis in axes if axis in carried]
-        value = self._reduced_value("sum", e, axes, frame, picked) if axes else self.value(e, frame, picked)
+        value = (
+            self._reduced_value("sum", e, axes, frame, picked)
+            if axes
+            else self.value(e, frame, picked)
+        )
         if not counted:
             return value
         sizes = tuple((SizeOf(axis.name), False) for axis in counted)
@@ -316,7 +362,9 @@ class Lowering:
         """Sum over the label's positions: rows are added where the label says."""
         inside = {**picked, hot.axis: hot.operand}
         label_axes = tuple(a for a in self.order if a in axes_of(hot.operand))
-        others = tuple(a for a in self.order if a in _axes_at(rest, inside) - set(label_axes) - set(extra))
+        others = tuple(
+            a for a in self.order if a in _axes_at(rest, inside) - set(label_axes) - set(extra)
+        )
         source_frame = label_axes + others
         source = self._sum_at(rest, extra, source_frame, inside)
         source = self.fitted(source, plain(source_frame))
@@ -335,9 +383,17 @@ class Lowering:
         while len(operands) > 1:
             left, right, *others = operands
             elsewhere = set().union(*map(_axes, others)) if others else set()
-            summed = {axis for axis in pending if axis in _axes(left) | _axes(right) and axis not in elsewhere}
+            summed = {
+                axis
+                for axis in pending
+                if axis in _axes(left) | _axes(right) and axis not in elsewhere
+            }
             pending -= summed
-            result = [a for a in self._inner_frame(frame, _axes(left) | _axes(right)) if a in _axes(left) | _axes(right)]
+            result = [
+                a
+                for a in self._inner_frame(frame, _axes(left) | _axes(right))
+                if a in _axes(left) | _axes(right)
+            ]
             dims = plain(axis for axis in result if axis not in summed)
             names = tuple(sorted(axis.name for axis in summed))
             operands = [Contract(left, right, names, dims=dims), *others]
@@ -348,7 +404,9 @@ class Lowering:
         return Times(((factor, False), (value, False)), dims=value.dims)
 
     def _operand(self, e: Expr, picked) -> Value:
-        """An operand of a matrix product: with its axes and nothing else; a tensor as it is stored."""
+        """An operand of a matrix product: with its axes and nothing else; a tensor as it is
+        stored.
+        """
         axes = _axes_at(e, picked)
         if isinstance(e, Tensor) and not axes_of(e) & set(picked):
             value = self._tensor(e, tuple(e.axes), picked)
@@ -367,7 +425,9 @@ def split_one_hots(e: Expr) -> tuple[Expr, list[tuple[OneHot, Expr]]]:
     for term in Add.make_args(e):
         factors = list(Mul.make_args(term))
         hot = next((f for f in factors if isinstance(f, OneHot)), None)
-        bracket = next((f for f in factors if isinstance(f, Add) and any(map(_has_one_hot, f.args))), None)
+        bracket = next(
+            (f for f in factors if isinstance(f, Add) and any(map(_has_one_hot, f.args))), None
+        )
         if hot is not None:
             factors.remove(hot)
             hots.append((hot, Mul(*factors)))
@@ -385,14 +445,20 @@ def split_one_hots(e: Expr) -> tuple[Expr, list[tuple[OneHot, Expr]]]:
 
 
 def _has_one_hot(term: Expr) -> bool:
-    return any(isinstance(f, OneHot) or (isinstance(f, Add) and any(map(_has_one_hot, f.args))) for f in Mul.make_args(term))
+    return any(
+        isinstance(f, OneHot) or (isinstance(f, Add) and any(map(_has_one_hot, f.args)))
+        for f in Mul.make_args(term)
+    )
 
 
 def _merged(factors: list[Expr], picked) -> list[Expr]:
     """Factors, those with fewer axes multiplied into one that has all of theirs."""
     groups: list[Expr] = []
     for factor in sorted(factors, key=lambda f: (-len(_axes_at(f, picked)), f.sort_key())):
-        home = next((i for i, g in enumerate(groups) if _axes_at(factor, picked) <= _axes_at(g, picked)), None)
+        home = next(
+            (i for i, g in enumerate(groups) if _axes_at(factor, picked) <= _axes_at(g, picked)),
+            None,
+        )
         if home is None:
             groups.append(factor)
         else:

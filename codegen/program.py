@@ -1,9 +1,11 @@
-"""The Program: what is computed, in which order and shape, decided to the end and in no language yet.
+"""The Program: what is computed, in which order and shape, decided to the end and in no language
+yet.
 
-It stands between the closed form and the text of a target. Every value knows the dimensions that it has (`Dim`),
-so that a printer neither counts axes nor chooses. All records are frozen.
+It stands between the closed form and the text of a target. Every value knows the dimensions that it
+has (`Dim`), so that a printer neither counts axes nor chooses. All records are frozen.
 
-A target implements one printing method for each `Value` and each `Step` class below; ``tests`` hold it to that.
+A target implements one printing method for each `Value` and each `Step` class below; ``tests`` hold
+it to that.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from derive.layout import Layout
 
 @dataclass(frozen=True)
 class Value:
-    """Something computed; ``dims`` are the dimensions it has, aligned at the right as broadcasting does."""
+    """Something computed; ``dims`` are the dimensions it has, aligned at the right as
+    broadcasting does.
+    """
 
     dims: Layout = field(kw_only=True, default=())
 
@@ -30,7 +34,9 @@ class Number(Value):
 
 @dataclass(frozen=True)
 class Constant(Value):
-    """A named number (``pi``), or the root or exponential of numbers, as SymPy writes it, and its value."""
+    """A named number (``pi``), or the root or exponential of numbers, as SymPy writes it, and
+    its value.
+    """
 
     text: str
     value: float
@@ -52,7 +58,9 @@ class Load(Value):
 
 @dataclass(frozen=True)
 class Arrange(Value):
-    """The operand with its dimensions in another order: for each dimension the operand's, or None for a new one."""
+    """The operand with its dimensions in another order: for each dimension the operand's, or
+    None for a new one.
+    """
 
     operand: Value
     order: tuple[int | None, ...]
@@ -67,7 +75,9 @@ class Plus(Value):
 
 @dataclass(frozen=True)
 class Times(Value):
-    """A product from left to right: each factor with True where it divides. The first one multiplies."""
+    """A product from left to right: each factor with True where it divides. The first one
+    multiplies.
+    """
 
     factors: tuple[tuple[Value, bool], ...]
 
@@ -114,7 +124,9 @@ class Choose(Value):
 
 @dataclass(frozen=True)
 class Reduce(Value):
-    """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if ``keep``."""
+    """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
+    ``keep``.
+    """
 
     kind: str
     operand: Value
@@ -124,7 +136,9 @@ class Reduce(Value):
 
 @dataclass(frozen=True)
 class Contract(Value):
-    """A matrix product: the sum over ``summed`` of the product of two operands, each with plain dimensions."""
+    """A matrix product: the sum over ``summed`` of the product of two operands, each with plain
+    dimensions.
+    """
 
     left: Value
     right: Value
@@ -143,8 +157,9 @@ class ArgMaxOf(Value):
 class Pick(Value):
     """The entry along dimension ``along`` that ``index`` names.
 
-    With ``rowwise`` the index has all the other dimensions of the operand, and picks one entry in each row; otherwise
-    it has dimensions of its own, which come first, and picks rows of the operand (whose first dimension it is).
+    With ``rowwise`` the index has all the other dimensions of the operand, and picks one entry in
+    each row; otherwise it has dimensions of its own, which come first, and picks rows of the
+    operand (whose first dimension it is).
     """
 
     operand: Value
@@ -155,7 +170,9 @@ class Pick(Value):
 
 @dataclass(frozen=True)
 class OneHotOf(Value):
-    """The one-hot of an index as a whole tensor, along a new last dimension; only where no index would do."""
+    """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
+    would do.
+    """
 
     index: Value
     size: str
@@ -163,7 +180,8 @@ class OneHotOf(Value):
 
 @dataclass(frozen=True)
 class Gathered(Value):
-    """Zeros along the first dimension, to which the rows of ``source`` are added where ``index`` says.
+    """Zeros along the first dimension, to which the rows of ``source`` are added where ``index``
+    says.
 
     ``source`` has the dimensions of the index, then the others.
     """
@@ -208,7 +226,9 @@ class Assign(Step):
 
 @dataclass(frozen=True)
 class AddAt(Step):
-    """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index`` names."""
+    """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
+    names.
+    """
 
     index: Value
     along: int
@@ -232,7 +252,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A size that the mathematics does not allow: ``expression`` is zero there. ``axes`` are (axis, name in code).
+    """A size that the mathematics does not allow: ``expression`` is zero there. ``axes`` are (axis,
+    name in code).
 
     ``user`` is the statement that needs it, ``use`` says what for: 'divides by it'.
     """
@@ -247,7 +268,8 @@ class Requirement:
 class Function:
     """A function of the generated module: arguments, lines, results.
 
-    ``sizes`` are (name, tensor, dimension): the sizes that it reads off the shapes of its arguments.
+    ``sizes`` are (name, tensor, dimension): the sizes that it reads off the shapes of its
+    arguments.
     """
 
     name: str

@@ -11,9 +11,11 @@ from derive.errors import QuestionError
 
 
 def write_all(texts: Mapping[Path, str]) -> None:
-    """Replace every file by its new text. Whatever happens before the first replacement leaves all as they were.
+    """Replace every file by its new text. Whatever happens before the first replacement leaves all
+    as they were.
 
-    A file whose text is the same already is not touched. Raises `QuestionError` where the folder cannot be written.
+    A file whose text is the same already is not touched. Raises `QuestionError` where the folder
+    cannot be written.
     """
     changed = {path: text for path, text in texts.items() if current(path) != text}
     ready: list[tuple[Path, Path]] = []
@@ -25,7 +27,8 @@ def write_all(texts: Mapping[Path, str]) -> None:
             os.replace(temporary, path)
     except OSError as error:
         raise QuestionError(
-            f"{error.filename or path} cannot be written: {error.strerror}", "choose another folder with --out"
+            f"{error.filename or path} cannot be written: {error.strerror}",
+            "choose another folder with --out",
         ) from None
     finally:
         for temporary, _ in ready:

@@ -1,9 +1,10 @@
 """The atomic chain: one adjoint for every statement, in reverse.
 
-In: a `Definition`. Out: a `Chain`, whose adjoints refer to each other and to the values of the forward by name.
+In: a `Definition`. Out: a `Chain`, whose adjoints refer to each other and to the values of the
+forward by name.
 
-The driver knows no node: pointwise derivatives are SymPy's ``diff``, array nodes are looked up in ``rules``.
-Along an axis that a factor lacks it was broadcast, so there its gradient is summed.
+The driver knows no node: pointwise derivatives are SymPy's ``diff``, array nodes are looked up in
+``rules``. Along an axis that a factor lacks it was broadcast, so there its gradient is summed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Adjoint:
-    """The gradient of the objective with respect to ``of``: the sum of one contribution for each use."""
+    """The gradient of the objective with respect to ``of``: the sum of one contribution for each
+    use.
+    """
 
     of: Tensor
     tensor: Tensor
@@ -48,7 +51,9 @@ class Adjoint:
 
 @dataclass(frozen=True)
 class Chain:
-    """``upstream`` is the gradient that arrives; ``adjoints`` run from the last statement to the inputs."""
+    """``upstream`` is the gradient that arrives; ``adjoints`` run from the last statement to the
+    inputs.
+    """
 
     definition: Definition
     upstream: Tensor
@@ -69,14 +74,20 @@ def derive_chain(definition: Definition) -> Chain:
     received: dict[str, list[Contribution]] = {}
     for statement in reversed(definition.statements):
         upstream = adjoint_of(statement.tensor)
-        flow = _pullback(statement.expression, upstream, set(statement.tensor.axes), definition, statement)
+        flow = _pullback(
+            statement.expression, upstream, set(statement.tensor.axes), definition, statement
+        )
         for leaf, gradient, reasons in flow:
             gradient = renamed(in_terms_of_output(gradient, statement), _way_home(leaf))
             if gradient != 0:
                 reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
-                received.setdefault(leaf.name, []).append(Contribution(statement.name, gradient, reason))
+                received.setdefault(leaf.name, []).append(
+                    Contribution(statement.name, gradient, reason)
+                )
     upstream = adjoint_of(definition.output)
-    targets = [s.tensor for s in reversed(definition.statements[:-1])] + list(definition.differentiable)
+    targets = [s.tensor for s in reversed(definition.statements[:-1])] + list(
+        definition.differentiable
+    )
     return Chain(
         definition,
         upstream,
@@ -92,7 +103,9 @@ def _way_home(leaf: Tensor):
 def _pullback(
     e: Expr, upstream: Expr, axes: set, definition: Definition, statement: Statement
 ) -> Iterator[tuple[Tensor, Expr, list[str]]]:
-    """The tensors that ``e``, taken along ``axes``, depends on, each with the gradient that reaches it there."""
+    """The tensors that ``e``, taken along ``axes``, depends on, each with the gradient that
+    reaches it there.
+    """
     for leaf in _leaves(e):
         local = _local_derivative(e, leaf)
         if local == 0:
@@ -120,7 +133,9 @@ def _pullback(
 
 
 def _leaves(e: Expr) -> list[Expr]:
-    """The tensors and the outermost array nodes of ``e``: what SymPy's ``diff`` is to take for variables."""
+    """The tensors and the outermost array nodes of ``e``: what SymPy's ``diff`` is to take for
+    variables.
+    """
     if isinstance(e, (Tensor, ArrayNode)):
         return [e]
     leaves = {leaf: None for arg in e.args for leaf in _leaves(arg)}
@@ -144,8 +159,9 @@ def _signs(e: Expr) -> dict[str, bool]:
 def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
     """``derivative`` written with the value that the statement computed, where that is possible.
 
-    1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), and s - s**2 for
-    s = 1/(1 + exp(-x)): where the base of a power is linear in a function, the function is eliminated too.
+    1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), and s
+    - s**2 for s = 1/(1 + exp(-x)): where the base of a power is linear in a function, the function
+    is eliminated too.
     """
     e, output = statement.expression, statement.tensor
     if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):

@@ -1,14 +1,20 @@
-"""From the atomic chain to a closed form: a short program, as a person would write it after two pages of algebra.
+"""From the atomic chain to a closed form: a short program, as a person would write it after two
+pages of algebra.
 
-In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (and the few tensors on the way that
-are worth their name), over the upstream gradient and values of the forward, with the record of every step.
+In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (and the few tensors
+on the way that are worth their name), over the upstream gradient and values of the forward, with
+the record of every step.
 
-1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is left;
-2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on the way;
+1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
+   left;
+2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
+   the way;
 3. *factor*: what the terms have in common goes outside;
-4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be computed twice;
+4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
+   computed twice;
 5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
-6. the cheapest of the alternatives is taken (``cost.py``).
+6. *stable*: a logarithm of products is split where an exponential in it could overflow;
+7. the cheapest of the alternatives is taken (``cost.py``).
 """
 
 from __future__ import annotations
@@ -21,10 +27,11 @@ from sympy import Add, Expr, Mul
 
 from derive.chain import Adjoint, Chain
 from derive.cost import Cost, cost_of, is_contraction
-from derive.facts import Facts, along
 from derive.factoring import factored
+from derive.facts import Facts, along
 from derive.forward import Definition
 from derive.identities import elimination, identities
+from derive.logarithms import split_logarithms
 from derive.notation import Max, Sum, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
@@ -36,7 +43,9 @@ gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 
 @dataclass(frozen=True)
 class ClosedStatement:
-    """``tensor = expression``; ``tensor`` is the adjoint of ``of``, or a shared value where ``of`` is None."""
+    """``tensor = expression``; ``tensor`` is the adjoint of ``of``, or a shared value where
+    ``of`` is None.
+    """
 
     tensor: Tensor
     expression: Expr
@@ -67,9 +76,13 @@ class ClosedForm:
 
     @cached_property
     def saved(self) -> tuple[Tensor, ...]:
-        """What the backward reads of the forward: inputs, labels, scalars and values, in order of definition."""
+        """What the backward reads of the forward: inputs, labels, scalars and values, in order
+        of definition.
+        """
         used = {t.name: t.at_home for s in self.statements for t in tensors_in(s.expression)}
-        known = [t for t in used.values() if t.role != "adjoint" and t.name in self.relations.position]
+        known = [
+            t for t in used.values() if t.role != "adjoint" and t.name in self.relations.position
+        ]
         return tuple(sorted(known, key=lambda t: self.relations.position[t.name]))
 
     def __str__(self) -> str:
@@ -78,7 +91,9 @@ class ClosedForm:
 
 @dataclass
 class Draft:
-    """One way of writing the backward: the closed form of every adjoint, and which of them keep their name."""
+    """One way of writing the backward: the closed form of every adjoint, and which of them keep
+    their name.
+    """
 
     closed: dict[str, Expr]
     kept: frozenset[str]
@@ -88,11 +103,16 @@ class Draft:
 def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``."""
     knowledge = Facts(relations_of(chain.definition))
-    return min((_best_kept(chain, knowledge, eliminate) for eliminate in (True, False)), key=lambda f: f.cost)
+    return min(
+        (_best_kept(chain, knowledge, eliminate) for eliminate in (True, False)),
+        key=lambda f: f.cost,
+    )
 
 
 def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
-    """Name or insert one adjoint after the other, always the one that saves most, until none saves anything."""
+    """Name or insert one adjoint after the other, always the one that saves most, until none
+    saves anything.
+    """
     kept: frozenset[str] = frozenset()
     best = _finished(chain, knowledge, kept, eliminate)
     while True:
@@ -107,14 +127,23 @@ def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
 def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> ClosedForm:
     draft = _drafted(chain, knowledge, kept, eliminate)
     wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
-    keep = [adjoint for adjoint in chain.adjoints if adjoint.name in draft.kept and adjoint not in wanted]
+    keep = [
+        adjoint
+        for adjoint in chain.adjoints
+        if adjoint.name in draft.kept and adjoint not in wanted
+    ]
     statements = [ClosedStatement(a.tensor, draft.closed[a.name], a.of) for a in keep + wanted]
-    monomials = {a.tensor: draft.closed[a.name] for a in chain.adjoints if a not in wanted and a not in keep}
+    monomials = {
+        a.tensor: draft.closed[a.name] for a in chain.adjoints if a not in wanted and a not in keep
+    }
     taken = set(knowledge.relations.position)
     of = {s.tensor: s.of for s in statements} | {a.tensor: a.of for a in chain.adjoints}
     pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, draft.record)
     pairs = _recomputed(pairs, knowledge, draft.record)
-    statements = [ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs]
+    pairs = [(tensor, _stable(tensor, e, knowledge, draft.record)) for tensor, e in pairs]
+    statements = [
+        ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
+    ]
     facts = tuple(fact for fact in knowledge.found.values() if fact)
     return ClosedForm(
         chain,
@@ -132,7 +161,11 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
     for adjoint in chain.adjoints:
         e = knowledge.relations.with_parts(adjoint.expression)
         e = record.add(
-            adjoint.tensor, "chain rule", e, _inserted(e, closed, keep), "the gradients found so far are inserted"
+            adjoint.tensor,
+            "chain rule",
+            e,
+            _inserted(e, closed, keep),
+            "the gradients found so far are inserted",
         )
         e = _closed(e, adjoint, knowledge, eliminate, record)
         closed[adjoint.name] = e
@@ -142,12 +175,18 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
 
 
 def _closed(e: Expr, adjoint: Adjoint, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
-    """The cheaper of two forms: multiplied out and factored again, or only simplified where it stands."""
+    """The cheaper of two forms: multiplied out and factored again, or only simplified where it
+    stands.
+    """
     rules = (elimination,) * eliminate
     out, kept_together = Record(), Record()
     expanded = normal_form(e, adjoint.tensor, rules + identities, knowledge, out)
     expanded = out.add(
-        adjoint.tensor, "factor", expanded, factored(expanded), "what the terms have in common goes outside"
+        adjoint.tensor,
+        "factor",
+        expanded,
+        factored(expanded),
+        "what the terms have in common goes outside",
     )
     together = normal_form(e, adjoint.tensor, rules + gentle, knowledge, kept_together)
     here = cost_of([(adjoint.tensor, expanded)])
@@ -158,20 +197,31 @@ def _closed(e: Expr, adjoint: Adjoint, knowledge: Facts, eliminate: bool, record
 
 
 def _recomputed(pairs, knowledge: Facts, record: Record):
-    """Values that are cheaper to compute again than to save, such as a target made of labels, are unfolded."""
+    """Values that are cheaper to compute again than to save, such as a target made of labels,
+    are unfolded.
+    """
     relations = knowledge.relations
     for value in sorted({t.at_home for _, e in pairs for t in tensors_in(e)}, key=str):
         if value.role != "statement" or relations.unfolded(value).has(Sum, Max):
             continue
         tried, trial = [], Record()
         for target, e in pairs:
-            after = e.xreplace({t: relations.unfolded(t) for t in tensors_in(e) if t.at_home == value})
+            after = e.xreplace(
+                {t: relations.unfolded(t) for t in tensors_in(e) if t.at_home == value}
+            )
             why = f"{value} is cheaper to compute again than to save"
             tried.append((target, trial.add(target, "unfold", e, after, why)))
         if cost_of(tried) < cost_of(pairs):
             pairs = tried
             record.steps.extend(trial.steps)
     return pairs
+
+
+def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
+    split = split_logarithms(e, knowledge.relations)
+    return record.add(
+        target, "logarithm", e, split, "the logarithm of a product is the sum of the logarithms"
+    )
 
 
 def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
@@ -207,10 +257,16 @@ def _is_computed(e: Expr) -> bool:
 
 
 def _worth_trying(chain: Chain) -> list[str]:
-    """Adjoints of full size with several uses, which might be cheaper under a name than inserted twice."""
-    uses = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression) if t.role == "adjoint")
+    """Adjoints of full size with several uses, which might be cheaper under a name than inserted
+    twice.
+    """
+    uses = Counter(
+        t.name for a in chain.adjoints for t in tensors_in(a.expression) if t.role == "adjoint"
+    )
     largest = max((len(a.of.axes) for a in chain.adjoints), default=0)
-    return [a.name for a in chain.adjoints if uses[a.name] > 1 and len(axes_of(a.tensor)) == largest]
+    return [
+        a.name for a in chain.adjoints if uses[a.name] > 1 and len(axes_of(a.tensor)) == largest
+    ]
 
 
 def with_statements(form: ClosedForm, statements) -> ClosedForm:

@@ -1,4 +1,6 @@
-"""What the commands share: the exit status of every outcome, and the verbs that need no code generation."""
+"""What the commands share: the exit status of every outcome, and the verbs that need no code
+generation.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run ``command`` and turn every failure into one message on standard error and an exit status."""
+    """Run ``command`` and turn every failure into one message on standard error and an exit
+    status.
+    """
     try:
         return command()
     except QuestionError as error:
@@ -43,7 +47,9 @@ def _say(message: str) -> None:
     sys.stderr.write(f"{message}\n")
 
 
-def list_command(arguments: Sequence[str] | None = None, program: str = "python -m derive list") -> int:
+def list_command(
+    arguments: Sequence[str] | None = None, program: str = "python -m derive list"
+) -> int:
     """List the forwards of ``derive/math``."""
     argparse.ArgumentParser(prog=program, description=list_command.__doc__).parse_args(arguments)
     return guarded(_list)
@@ -54,7 +60,9 @@ def _list() -> int:
     width = max((len(f.definition.snake) for f in forwards), default=0)
     for forward in forwards:
         definition = forward.definition
-        inputs = ", ".join([t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars])
+        inputs = ", ".join(
+            [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
+        )
         about = (definition.doc.splitlines() or [""])[0]
         print(f"{definition.snake:{width}}  {inputs} -> {definition.output}   {about}")
     return DONE
@@ -62,7 +70,9 @@ def _list() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """``python -m derive``."""
-    parser = argparse.ArgumentParser(prog="python -m derive", description="Derivations, without code.")
+    parser = argparse.ArgumentParser(
+        prog="python -m derive", description="Derivations, without code."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="list the forwards of derive/math", add_help=False)
     options, rest = parser.parse_known_args(arguments)

@@ -1,11 +1,12 @@
-"""Composition: a forward called inside another becomes a block of statements with a name of its own.
+"""Composition: a forward called inside another becomes a block of statements with a name of its
+own.
 
     class Layer(Forward):
         x, ...  = ...
         h = BatchNorm(x, gain, bias)      # statements h_mean, h_diff, ..., and h itself
 
-A call stands for its output until the assignment is known that gives the block its name; inside a larger
-expression the block takes the forward's own name.
+A call stands for its output until the assignment is known that gives the block its name; inside a
+larger expression the block takes the forward's own name.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def block_call(forward, args, kwargs) -> PendingBlock:
 
 
 def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
-    """``value`` with every call in it replaced by the output of its block, whose statements join ``body``."""
+    """``value`` with every call in it replaced by the output of its block, whose statements join
+    ``body``.
+    """
     if isinstance(value, PendingBlock):
         return _instantiated(body, name, value.call, place)
     for pending in value.atoms(PendingBlock):
@@ -77,16 +80,22 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
     order = names + list(scalars)
     signature = f"{definition.name}({', '.join(order)})"
     if len(args) > len(order):
-        raise NotationError(f"{signature} takes {len(order)} arguments, got {len(args)}", "leave some out")
+        raise NotationError(
+            f"{signature} takes {len(order)} arguments, got {len(args)}", "leave some out"
+        )
     given = dict(zip(order, args, strict=False))
     for name, value in kwargs.items():
         if name not in order or name in given:
             known = "twice" if name in given else "but has no such argument"
-            raise NotationError(f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}")
+            raise NotationError(
+                f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
+            )
         given[name] = value
     missing = [name for name in names if name not in given]
     if missing:
-        raise NotationError(f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs")
+        raise NotationError(
+            f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs"
+        )
     for name, value in given.items():
         if isinstance(value, Declaration):
             value._operator()
@@ -95,11 +104,15 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
         elif not isinstance(value, Expr):
             raise NotationError(f"{signature}: {value!r} is no tensor for {name}", "pass a tensor")
         if name in scalars and axes_of(given[name]):
-            raise NotationError(f"{signature}: {name} is a number, {value} is a tensor", "pass a number")
+            raise NotationError(
+                f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
+            )
     for t in definition.inputs:
         if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
             what = "a label" if t.role == "label" else "a tensor, not a label"
-            raise NotationError(f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?")
+            raise NotationError(
+                f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
+            )
     return {name: given.get(name, Rational(str(scalars.get(name, 0)))) for name in order}
 
 
@@ -107,7 +120,11 @@ def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
     axes: dict[Axis, Axis] = {}
     for t in definition.inputs:
         value = arguments[t.name]
-        actual = value.axes if isinstance(value, Tensor) else sorted(axes_of(value), key=lambda a: a.name)
+        actual = (
+            value.axes
+            if isinstance(value, Tensor)
+            else sorted(axes_of(value), key=lambda a: a.name)
+        )
         shape = ", ".join(axis.name for axis in t.axes)
         got = ", ".join(axis.name for axis in actual)
         if len(actual) != len(t.axes):
@@ -123,19 +140,22 @@ def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
         for formal, axis in zip(t.axes, actual, strict=True):
             if axes.setdefault(formal, axis) != axis:
                 raise NotationError(
-                    f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is {axes[formal]} "
-                    f"already, but {value} has ({got})",
+                    f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is "
+                    f"{axes[formal]} already, but {value} has ({got})",
                     f"pass a tensor along {axes[formal]}, or rename the axis with Rename",
                 )
     if len(set(axes.values())) != len(axes):
         raise NotationError(
-            f"{definition.name}: two of its axes would become the same axis", "rename one with Rename"
+            f"{definition.name}: two of its axes would become the same axis",
+            "rename one with Rename",
         )
     return axes
 
 
 def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
-    """Append the callee's statements to ``body`` under the name of the block; the output has that name itself."""
+    """Append the callee's statements to ``body`` under the name of the block; the output has
+    that name itself.
+    """
     definition, axes = call.definition, dict(call.axes)
     for twin, original in definition.twins:
         axes[twin] = twin if twin not in axes.values() else Axis(f"{twin.name}_{block}")

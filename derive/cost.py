@@ -1,7 +1,7 @@
 """What a closed form costs, counted and not measured: the measure by which one is chosen.
 
-A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a matrix product,
-or the evaluation of a statement that is no reduction. The order of importance:
+A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a
+matrix product, or the evaluation of a statement that is no reduction. The order of importance:
 
 1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long;
 2. *reductions*;
@@ -23,7 +23,10 @@ NOMINAL = 32
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """Compared in the order of its fields. Traffic and saved are numbers of entries, at nominal sizes."""
+    """Compared in the order of its fields.
+
+    Traffic and saved are numbers of entries, at nominal sizes.
+    """
 
     traffic: int
     reductions: int
@@ -70,7 +73,9 @@ def outermost_reductions(e: Expr) -> set[Expr]:
 
 
 def tensors_around(e: Expr) -> set[Tensor]:
-    """The tensors read by ``e`` outside of its reductions; an index is not of full size and costs nothing."""
+    """The tensors read by ``e`` outside of its reductions; an index is not of full size and
+    costs nothing.
+    """
     if isinstance(e, Tensor):
         return {e} if e.role != "label" else set()
     if isinstance(e, (Reduction, OneHot)):
@@ -79,7 +84,9 @@ def tensors_around(e: Expr) -> set[Tensor]:
 
 
 def is_contraction(e: Expr) -> bool:
-    """A sum over a product that is larger than each of its factors: a matrix product, never to be multiplied out."""
+    """A sum over a product that is larger than each of its factors: a matrix product, never to
+    be multiplied out.
+    """
     if not isinstance(e, Sum) or not e.operand.is_Mul:
         return False
     whole = axes_of(e.operand)

@@ -2,8 +2,9 @@
 
     forward.py      a class body              -> Definition   named statements, checked
     chain.py        Definition                -> Chain        one adjoint for each statement
-    closed_form.py  Chain                     -> ClosedForm   a short program, with every step recorded
-    proof.py        ClosedForm                -> Proved       confirmed by two derivations of another kind
+    closed_form.py  Chain                     -> ClosedForm   a short program, with every step
+    recorded proof.py        ClosedForm                -> Proved       confirmed by two derivations
+    of another kind
 
 `derive` runs the stages in this order; ``tests/test_derivation.py`` holds it to this table.
 """
@@ -31,8 +32,8 @@ def derive(
 ) -> Proved:
     """Derive and prove the backward of ``forward``: a `Forward`, a NAME, or a file that holds one.
 
-    Returns the `Proved` closed form. Raises `QuestionError` for mathematics that was not understood and
-    `UnprovedError` where the independent derivations do not confirm the result.
+    Returns the `Proved` closed form. Raises `QuestionError` for mathematics that was not understood
+    and `UnprovedError` where the independent derivations do not confirm the result.
     """
     if not isinstance(forward, type):
         forward = forward_from(forward)

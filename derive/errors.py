@@ -1,8 +1,9 @@
 """What can go wrong, said to the person who can mend it.
 
-Every mistake of a user is a :class:`QuestionError`: what is wrong, where (file and line, where known) and the
-remedy. The commands print it as one message and leave with exit status 2. A derivative that could not be
-proved is an :class:`UnprovedError`: nothing is wrong with the question, but there is no answer to emit (status 1).
+Every mistake of a user is a :class:`QuestionError`: what is wrong, where (file and line, where
+known) and the remedy. The commands print it as one message and leave with exit status 2. A
+derivative that could not be proved is an :class:`UnprovedError`: nothing is wrong with the
+question, but there is no answer to emit (status 1).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class QuestionError(Exception):
         super().__init__(problem)
 
     def at(self, place: Place) -> QuestionError:
-        """The same error, placed: a place that is already known is kept, it is the more precise one."""
+        """The same error, placed: a place that is already known is kept, it is the more precise
+        one.
+        """
         self.place = self.place or place
         return self
 
@@ -50,15 +53,22 @@ class QuestionError(Exception):
 
 
 class NotationError(QuestionError):
-    """The mathematics is not written in the notation: a wrong axis, a wrong name, a label in arithmetic."""
+    """The mathematics is not written in the notation: a wrong axis, a wrong name, a label in
+    arithmetic.
+    """
 
 
 class UnprovedError(Exception):
-    """A derivative that the independent derivations did not confirm. Nothing of it may be emitted."""
+    """A derivative that the independent derivations did not confirm.
+
+    Nothing of it may be emitted.
+    """
 
 
 def caller_place() -> Place | None:
-    """The nearest line on the stack that belongs neither to gradform nor to SymPy: the user's own."""
+    """The nearest line on the stack that belongs neither to gradform nor to SymPy: the user's
+    own.
+    """
     ours = str(Path(__file__).parent)
     mathematics = str(Path(__file__).parent / "math")
     frame = sys._getframe(1)

@@ -1,11 +1,14 @@
-"""The second route to the same derivative, for every size at once: SymPy's own derivative of indexed sums.
+"""The second route to the same derivative, for every size at once: SymPy's own derivative of
+indexed sums.
 
-In: the forward as SymPy's `Indexed` and `Sum` with symbolic bounds. SymPy differentiates; that gives Kronecker
-deltas under sums, which are contracted. The closed form is written in the same language, and the difference must
-vanish (`exact.is_zero`). Nothing of the chain, its rules or the identities of the closed form is used.
+In: the forward as SymPy's `Indexed` and `Sum` with symbolic bounds. SymPy differentiates; that
+gives Kronecker deltas under sums, which are contracted. The closed form is written in the same
+language, and the difference must vanish (`exact.is_zero`). Nothing of the chain, its rules or the
+identities of the closed form is used.
 
-Sums are brought to a normal form of their own: multiplied out, constants outside, deltas contracted, bound indices
-numbered. Where that does not bring the difference to zero, the answer is "not shown", never "wrong".
+Sums are brought to a normal form of their own: multiplied out, constants outside, deltas
+contracted, bound indices numbered. Where that does not bring the difference to zero, the answer is
+"not shown", never "wrong".
 """
 
 from __future__ import annotations
@@ -15,9 +18,21 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import sympy
-from sympy import Add, Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Piecewise, Symbol
+from sympy import (
+    Add,
+    Dummy,
+    Expr,
+    Indexed,
+    IndexedBase,
+    Integer,
+    KroneckerDelta,
+    Mul,
+    Piecewise,
+    Symbol,
+    log,
+)
 
-from derive.exact import is_zero
+from derive.exact import is_zero, split_log
 from derive.forward import Definition
 from derive.notation import ArgMax, Axis, Max, OneHot, Sum, Tensor
 
@@ -25,7 +40,9 @@ LARGEST = 4000
 
 
 class LargestAlong(Expr):
-    """The largest value of ``operand`` over the index ``bound``; differentiable where it is unique."""
+    """The largest value of ``operand`` over the index ``bound``; differentiable where it is
+    unique.
+    """
 
     is_real = True
     is_commutative = True
@@ -49,7 +66,9 @@ class IndexOfLargest(Expr):
 
 @dataclass(frozen=True)
 class IndexedForward:
-    """A forward with symbolic sizes in SymPy's own indexed notation; tensors in ``free`` are independent."""
+    """A forward with symbolic sizes in SymPy's own indexed notation; tensors in ``free`` are
+    independent.
+    """
 
     definition: Definition
     free: frozenset[str] = frozenset()
@@ -70,15 +89,25 @@ class IndexedForward:
     def computed(self, name: str, at: Mapping[Axis, Expr]) -> Expr:
         return self.written(self.definition.by_name[name].expression, at)
 
-    def written(self, e: Expr, at: Mapping[Axis, Expr], values: Mapping[str, Expr] | None = None) -> Expr:
-        """``e`` at the indices ``at``; a statement is written by its definition unless it is free."""
+    def written(
+        self, e: Expr, at: Mapping[Axis, Expr], values: Mapping[str, Expr] | None = None
+    ) -> Expr:
+        """``e`` at the indices ``at``; a statement is written by its definition unless it is
+        free.
+        """
         values = values or {}
         if isinstance(e, Tensor):
             if e.name in values:
                 inner = dict(zip(e.home, (at[axis] for axis in e.axes), strict=True))
                 return self.written(values[e.name], inner, values)
-            if e.role == "statement" and e.name not in self.free and e.name in self.definition.by_name:
-                return self.computed(e.name, dict(zip(e.home, (at[axis] for axis in e.axes), strict=True)))
+            if (
+                e.role == "statement"
+                and e.name not in self.free
+                and e.name in self.definition.by_name
+            ):
+                return self.computed(
+                    e.name, dict(zip(e.home, (at[axis] for axis in e.axes), strict=True))
+                )
             return self.entry(e, at)
         if isinstance(e, Axis):
             return self.size(e)
@@ -111,12 +140,18 @@ def normal_form(e: Expr) -> Expr:
     if e.count_ops() > LARGEST or not e.args or isinstance(e, Indexed):
         return e
     if isinstance(e, sympy.Sum):
-        return _summed(normal_form(e.function), [limit[0] for limit in e.limits], {v: b for v, _, b in e.limits})
+        return _summed(
+            normal_form(e.function),
+            [limit[0] for limit in e.limits],
+            {v: b for v, _, b in e.limits},
+        )
     if isinstance(e, (LargestAlong, IndexOfLargest, KroneckerDelta)):
         return e.func(*map(normal_form, e.args))
     if isinstance(e, Piecewise) and e.args != _indicator(e.args[0].cond).args:
         return normal_form(_by_indicators(e))
     e = e.func(*map(normal_form, e.args))
+    if isinstance(e, log):
+        return split_log(e)
     return _at_deltas(e) if isinstance(e, (Add, Mul)) and e.has(KroneckerDelta) else e
 
 
@@ -139,7 +174,9 @@ def _multiplied_out(e: Expr) -> Expr:
 
 
 def _at_deltas(e: Expr) -> Expr:
-    """Next to delta(a, i), a function of i may be read at a: the index that is not a plain symbol is used."""
+    """Next to delta(a, i), a function of i may be read at a: the index that is not a plain
+    symbol is used.
+    """
     terms = []
     for term in Add.make_args(_multiplied_out(e)):
         for delta in sorted(term.atoms(KroneckerDelta), key=lambda d: d.sort_key()):
@@ -155,7 +192,9 @@ def _at_deltas(e: Expr) -> Expr:
 
 
 def _summed(e: Expr, variables: list[Symbol], bounds: Mapping[Symbol, Expr]) -> Expr:
-    return Add(*(_summed_term(term, list(variables), bounds) for term in Add.make_args(_multiplied_out(e))))
+    return Add(
+        *(_summed_term(term, list(variables), bounds) for term in Add.make_args(_multiplied_out(e)))
+    )
 
 
 def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
@@ -192,7 +231,10 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
 
 def _contracted(term: Expr, variable: Symbol) -> Expr | None:
     """sum over i of delta(i, a)*f(i) = f(a), for an index a that does not contain i."""
-    for delta in sorted((f for f in Mul.make_args(term) if isinstance(f, KroneckerDelta)), key=lambda d: d.sort_key()):
+    for delta in sorted(
+        (f for f in Mul.make_args(term) if isinstance(f, KroneckerDelta)),
+        key=lambda d: d.sort_key(),
+    ):
         if variable in delta.args:
             other = next((i for i in delta.args if i != variable), None)
             if other is not None and not other.has(variable):
@@ -202,14 +244,18 @@ def _contracted(term: Expr, variable: Symbol) -> Expr | None:
 
 
 def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
-    """The sum with its bound indices numbered in the order that sorts first; parts that share no index apart."""
+    """The sum with its bound indices numbered in the order that sorts first; parts that share no
+    index apart.
+    """
     groups = _connected(inside, carried)
     if len(groups) > 1:
         return Mul(*(_numbered(part, own, bounds) for part, own in groups))
     best = None
     for order in permutations(carried):
         names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order)}
-        candidate = sympy.Sum(inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str))
+        candidate = sympy.Sum(
+            inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str)
+        )
         if best is None or str(candidate) < str(best):
             best = candidate
     return best
@@ -226,5 +272,3 @@ def _connected(inside: Expr, carried: list[Symbol]) -> list[tuple[Expr, list[Sym
             factors, own = group[0] + factors, own | group[1]
         groups.append((factors, own))
     return [(Mul(*factors), [v for v in carried if v in own]) for factors, own in groups]
-
-

@@ -1,12 +1,14 @@
-"""Is an expression identically zero? An exact answer by polynomial arithmetic, without a rule about gradients.
+"""Is an expression identically zero? An exact answer by polynomial arithmetic, without a rule about
+gradients.
 
-Everything that is not rational becomes an indeterminate: an exponential of each term of an exponent, a root with
-its defining relation ``R**q = base``, a logarithm, a sign with ``s**2 = 1``, a condition with ``c**2 = c``. What
-remains is a rational function of independent indeterminates, and that is zero when its expanded numerator is.
+Everything that is not rational becomes an indeterminate: an exponential of each term of an
+exponent, a root with its defining relation ``R**q = base``, a logarithm, a sign with ``s**2 = 1``,
+a condition with ``c**2 = c``. What remains is a rational function of independent indeterminates,
+and that is zero when its expanded numerator is.
 
-`is_zero` is sound: True is a proof (where the denominators do not vanish). False means that the numerator did not
-reduce to zero; for functions with relations that are not modelled here (trigonometric ones, say) it may be zero
-all the same.
+`is_zero` is sound: True is a proof (where the denominators do not vanish). False means that the
+numerator did not reduce to zero; for functions with relations that are not modelled here
+(trigonometric ones, say) it may be zero all the same.
 """
 
 from __future__ import annotations
@@ -30,18 +32,21 @@ from sympy import (
     cosh,
     exp,
     expand,
-    expand_log,
     log,
     ring,
     sign,
     sinh,
     tanh,
 )
+from sympy import Sum as SymbolicSum
 from sympy.core.function import UndefinedFunction
 
 
 class Indicator(Symbol):
-    """0 or 1; of the indicators of one ``group`` at most one is 1. The entries of a one-hot of unknown index."""
+    """0 or 1; of the indicators of one ``group`` at most one is 1.
+
+    The entries of a one-hot of unknown index.
+    """
 
     __slots__ = ("group",)
 
@@ -57,6 +62,34 @@ class Indicator(Symbol):
 def is_zero(e: Expr) -> bool:
     """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
     return ZeroTest().is_zero(e)
+
+
+def split_log(e: log) -> Expr:
+    """log(a*b) = log(a) + log(b), log(a**k) = k*log(a), log(exp(z)) = z, each only for positive
+    a and b.
+    """
+    argument = e.args[0]
+    if isinstance(argument, exp):
+        return argument.exp
+    if isinstance(argument, Mul):
+        positive = [f for f in argument.args if is_positive(f)]
+        rest = Mul(*(f for f in argument.args if not is_positive(f)))
+        if positive and (rest != 1 or len(positive) > 1):
+            return Add(*(split_log(log(f)) for f in positive), *([log(rest)] if rest != 1 else []))
+    if isinstance(argument, Pow) and is_positive(argument.base):
+        return argument.exp * split_log(log(argument.base))
+    return e
+
+
+def is_positive(e: Expr) -> bool:
+    """Whether ``e`` is positive for all real values of its symbols, as far as its form tells."""
+    if isinstance(e, exp) or e.is_positive:
+        return True
+    if isinstance(e, (Add, Mul)):
+        return all(map(is_positive, e.args))
+    if isinstance(e, Pow):
+        return is_positive(e.base)
+    return isinstance(e, SymbolicSum) and is_positive(e.function)
 
 
 class ZeroTest:
@@ -80,7 +113,9 @@ class ZeroTest:
         return self._vanishes(self.rational(e))
 
     def _note_shares(self, e: Expr) -> None:
-        """The common denominator of the powers in which every base, and every term of an exponent, is met."""
+        """The common denominator of the powers in which every base, and every term of an
+        exponent, is met.
+        """
         for node in e.atoms(Pow):
             if node.exp.is_Rational and not node.exp.is_Integer:
                 self.shares[node.base] = lcm(self.shares.get(node.base, 1), node.exp.q)
@@ -88,7 +123,9 @@ class ZeroTest:
             for term in Add.make_args(expand(node.exp)):
                 coefficient, rest = term.as_coeff_Mul()
                 if coefficient.is_Rational:
-                    self.shares[("exp", rest)] = lcm(self.shares.get(("exp", rest), 1), coefficient.q)
+                    self.shares[("exp", rest)] = lcm(
+                        self.shares.get(("exp", rest), 1), coefficient.q
+                    )
 
     def rational(self, e: Expr) -> Expr:
         """``e`` as a rational expression in indeterminates."""
@@ -112,7 +149,7 @@ class ZeroTest:
         if isinstance(e, Piecewise):
             return self._choice(e)
         if isinstance(e, log):
-            split = expand_log(e)
+            split = split_log(e)
             if split != e:
                 return self.rational(split)
         if isinstance(e, Function) and not isinstance(type(e), UndefinedFunction):
@@ -166,7 +203,9 @@ class ZeroTest:
         return value
 
     def _generator(self, kind: tuple, args: tuple) -> Symbol:
-        """The indeterminate of a function of ``args``; arguments that are equal, not only alike, share one."""
+        """The indeterminate of a function of ``args``; arguments that are equal, not only alike,
+        share one.
+        """
         args = tuple(self.rational(arg) if isinstance(arg, Expr) else arg for arg in args)
         candidates = self.generators.setdefault(kind, [])
         for known, symbol in candidates:
@@ -203,7 +242,9 @@ class ZeroTest:
     def _reduced(self, polynomial, symbols):
         """The polynomial modulo s**2 = 1, c**2 = c, and the relations of indicators."""
         special = [
-            (i, s) for i, s in enumerate(symbols) if s in self.signs or s in self.conditions or isinstance(s, Indicator)
+            (i, s)
+            for i, s in enumerate(symbols)
+            if s in self.signs or s in self.conditions or isinstance(s, Indicator)
         ]
         if not special:
             return polynomial
@@ -227,7 +268,9 @@ class ZeroTest:
         return result
 
     def _roots_resolved(self, polynomial, symbols) -> tuple[Expr, bool]:
-        """The polynomial with R**q replaced by its base, for the last root in it that has such a power."""
+        """The polynomial with R**q replaced by its base, for the last root in it that has such a
+        power.
+        """
         for root in reversed(self.order):
             if root not in self.roots or root not in symbols:
                 continue
@@ -240,13 +283,17 @@ class ZeroTest:
                 rest = list(monomial)
                 whole, rest[i] = divmod(rest[i], share)
                 value = Rational(coefficient.numerator, coefficient.denominator)
-                terms.append(value * Mul(*(s**p for s, p in zip(symbols, rest, strict=True))) * base**whole)
+                terms.append(
+                    value * Mul(*(s**p for s, p in zip(symbols, rest, strict=True))) * base**whole
+                )
             return Add(*terms), True
         return S.Zero, False
 
 
 class _Fraction:
-    """numerator / product of factors**power; the denominator stays in factors, so that sums stay small."""
+    """numerator / product of factors**power; the denominator stays in factors, so that sums stay
+    small.
+    """
 
     __slots__ = ("denominator", "numerator")
 
@@ -316,5 +363,3 @@ class _Fractions:
         (monomial,), coefficient = list(primitive.itermonoms()), primitive.LC
         factors = {g: p for g, p in zip(self.ring.gens, monomial, strict=True) if p}
         return _Fraction(numerator * (1 / (content * coefficient)), factors)
-
-

@@ -1,7 +1,8 @@
-"""Writing a sum of products with what its terms have in common outside: the last step to a closed form.
+"""Writing a sum of products with what its terms have in common outside: the last step to a closed
+form.
 
-Only whole factors move, so the result is the same polynomial. What all terms share goes out first; then the factor
-that saves most among some of the terms, as long as that saves multiplications.
+Only whole factors move, so the result is the same polynomial. What all terms share goes out first;
+then the factor that saves most among some of the terms, as long as that saves multiplications.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def _product(powers: Powers) -> Expr:
 
 
 def _common(terms: list[Powers]) -> Powers:
-    """The factors that every term has, each in the power nearest to zero; a number if it is the same up to sign."""
+    """The factors that every term has, each in the power nearest to zero; a number if it is the
+    same up to sign.
+    """
     common: Powers = {}
     for base in terms[0]:
         powers = [term.get(base, S.Zero) for term in terms]

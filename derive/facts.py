@@ -1,8 +1,9 @@
 """Facts about the forward, found and not listed: what a sum over forward values comes to.
 
-In: a `Sum` in which no gradient occurs. Its values are unfolded, one definition at a time, and the result is
-brought to normal form. If it comes out as a number, a size, or a multiple of a named value, that is a fact, and
-its short derivation is recorded with it: ``Sum(xhat, N) = 0`` because ``Sum(diff, N) = Sum(x, N) - N*mean``.
+In: a `Sum` in which no gradient occurs. Its values are unfolded, one definition at a time, and the
+result is brought to normal form. If it comes out as a number, a size, or a multiple of a named
+value, that is a fact, and its short derivation is recorded with it: ``Sum(xhat, N) = 0`` because
+``Sum(diff, N) = Sum(x, N) - N*mean``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Facts:
         return elimination
 
     def fact(self, node: Sum) -> Expr | None:
-        """The value of ``node``, or None where it is not made of the forward alone or nothing simple is found."""
+        """The value of ``node``, or None where it is not made of the forward alone or nothing
+        simple is found.
+        """
         tensors = tensors_in(node)
         if not tensors or any(t.role == "adjoint" for t in tensors):
             return None
@@ -59,7 +62,9 @@ class Facts:
         return None
 
     def _is_simple(self, e: Expr, claim: Sum) -> bool:
-        """A number, a size, or one named value (no input, which would be no news) with such a factor."""
+        """A number, a size, or one named value (no input, which would be no news) with such a
+        factor.
+        """
         if is_number_or_size(e):
             return True
         tensors = [f for f in Mul.make_args(e) if not is_number_or_size(f)]
@@ -71,7 +76,9 @@ class Facts:
         )
 
     def _next_to_unfold(self, e: Expr) -> Tensor | None:
-        """The latest value inside a sum; when there is none, the latest that not all terms have in common."""
+        """The latest value inside a sum; when there is none, the latest that not all terms have
+        in common.
+        """
 
         def latest(tensors):
             known = [t for t in tensors if t.name in self.relations.by_name]
@@ -79,7 +86,11 @@ class Facts:
 
         inside = {t for total in e.atoms(Sum) for t in tensors_in(total.operand)}
         terms = Add.make_args(e)
-        common = set.intersection(*(set(Mul.make_args(term)) for term in terms)) if len(terms) > 1 else set()
+        common = (
+            set.intersection(*(set(Mul.make_args(term)) for term in terms))
+            if len(terms) > 1
+            else set()
+        )
         outside = [t for t in tensors_in(e) if t not in common and not _below_reduction(e, t)]
         return latest(inside) or latest(outside)
 

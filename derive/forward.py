@@ -5,10 +5,10 @@
         mean = Sum(x, N) / N
         y    = x - mean
 
-``Standardize.definition`` is then the frozen record that the rest of gradform works on. The class body runs in a
-namespace of ours (``__prepare__``), which turns every assignment into a named statement at once, so that later
-lines refer to the name and not to the expression. Calling a forward inside another one composes them (see
-``composition.py``).
+``Standardize.definition`` is then the frozen record that the rest of gradform works on. The class
+body runs in a namespace of ours (``__prepare__``), which turns every assignment into a named
+statement at once, so that later lines refer to the name and not to the expression. Calling a
+forward inside another one composes them (see ``composition.py``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ from derive.notation import (
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for none)."""
+    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for
+    none).
+    """
 
     tensor: Tensor
     expression: Expr
@@ -62,9 +64,9 @@ class Statement:
 class Definition:
     """The mathematics of one forward, complete and checked.
 
-    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes`` all axes in the
-    order in which they become dimensions, ``twins`` the axes that were renamed into being, with the axis whose
-    size they share.
+    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes``
+    all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
+    being, with the axis whose size they share.
     """
 
     name: str
@@ -78,7 +80,9 @@ class Definition:
 
     @property
     def snake(self) -> str:
-        """The name in snake case: ``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+        """The name in snake case: ``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is
+        ``softmax_nll``.
+        """
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name)
         return words.lower()
 
@@ -100,12 +104,16 @@ class Definition:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Where a tensor stands in the order of definition: inputs and scalars before all statements."""
+        """Where a tensor stands in the order of definition: inputs and scalars before all
+        statements.
+        """
         names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
         return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
 
     def size(self, axis: Axis) -> Axis:
-        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made from."""
+        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made
+        from.
+        """
         return dict(self.twins).get(axis, axis)
 
     def in_order(self, axes) -> tuple[Axis, ...]:
@@ -136,9 +144,11 @@ class ClassBody(dict):
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
-            raise NotationError(f"{name} declares several tensors at once", "one line for each tensor")
+            raise NotationError(
+                f"{name} declares several tensors at once", "one line for each tensor"
+            )
         if not isinstance(value, Expr) or is_number_or_size(value):
-            return value  # an axis, a number, a condition: a name in Python, not a tensor of the network
+            return value  # an axis, a number, a condition: a name in Python, not a tensor
         from derive.composition import PendingBlock, placed_block
 
         placed = placed_block(self, name, value, place)
@@ -182,7 +192,9 @@ class ClassBody(dict):
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
         if not self.statements:
-            raise NotationError(f"{name} states nothing", "write at least one line: y = ...").at(place)
+            raise NotationError(f"{name} states nothing", "write at least one line: y = ...").at(
+                place
+            )
         if not any(t.role == "input" for t in self.inputs):
             raise NotationError(
                 f"{name} has no differentiable input", "declare one: x = Input(N, C)"
@@ -220,7 +232,9 @@ def twins_in(expressions) -> dict[Axis, Axis]:
 
 
 def axis_order(inputs, twins: Mapping[Axis, Axis]) -> list[Axis]:
-    """Axes become dimensions in the order of first appearance among the inputs; a twin follows its original."""
+    """Axes become dimensions in the order of first appearance among the inputs; a twin follows
+    its original.
+    """
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     for twin, original in twins.items():
         if twin not in order and original in order:
@@ -229,7 +243,9 @@ def axis_order(inputs, twins: Mapping[Axis, Axis]) -> list[Axis]:
 
 
 def known_signs(e: Expr) -> dict[str, bool]:
-    """What is known of the sign of a statement, so that later powers and logarithms may rely on it."""
+    """What is known of the sign of a statement, so that later powers and logarithms may rely on
+    it.
+    """
     if e.is_positive:
         return {"positive": True}
     return {"nonnegative": True} if e.is_nonnegative else {}
@@ -267,7 +283,9 @@ def _axis_names(axes) -> str:
 
 
 def _check_sides(sum_of: Add, twins) -> None:
-    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer sum."""
+    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer
+    sum.
+    """
 
     def original(axes):
         return frozenset(twins.get(axis, axis) for axis in axes)
@@ -307,8 +325,8 @@ def _check_sizes_known(statement: Statement, order) -> None:
     unknown = sorted(axis.name for axis in used if axis not in order)
     if unknown:
         raise NotationError(
-            f"{statement.name} uses the axis {unknown[0]}, which no input has, so its size is not known",
-            f"declare an input along it: Input({unknown[0]}), or rename an axis into it with Rename",
+            f"{statement.name} uses the axis {unknown[0]}, which no input has: its size is unknown",
+            f"declare an input along it, Input({unknown[0]}), or rename an axis into it",
         ).at(statement.place)
 
 
@@ -330,7 +348,9 @@ def _in_notation(e: Expr) -> Expr:
 
 
 def _choice(extreme, compare: str) -> Expr:
-    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in ``torch.clamp``."""
+    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
+    ``torch.clamp``.
+    """
     chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
     for other in rest:
         chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
@@ -353,7 +373,7 @@ class ForwardMeta(type):
             if bases != (Forward,):
                 raise NotationError(
                     f"{name} inherits from {', '.join(base.__name__ for base in bases)}",
-                    "a forward inherits from Forward alone; call the other forward inside it to reuse it",
+                    "a forward inherits from Forward alone; call the other inside it to reuse it",
                 )
         except NotationError as error:
             raise error.at(place) from None

@@ -1,9 +1,11 @@
-"""The identities of the closed form: mathematics beside its code, each with the condition under which it holds.
+"""The identities of the closed form: mathematics beside its code, each with the condition under
+which it holds.
 
-The contract of an identity. It receives one node of an expression whose operands have been rewritten already, and
-the `Knowledge` of the forward. It returns the node rewritten, or None where it does not apply. It may assume that
-the forward's values are finite and real. The two sides must be equal for every size of every axis (at least 1);
-``tests/test_identities.py`` evaluates both sides of every entry on random rationals.
+The contract of an identity. It receives one node of an expression whose operands have been
+rewritten already, and the `Knowledge` of the forward. It returns the node rewritten, or None where
+it does not apply. It may assume that the forward's values are finite and real. The two sides must
+be equal for every size of every axis (at least 1); ``tests/test_identities.py`` evaluates both
+sides of every entry on random rationals.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Knowledge(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """``statement`` is the identity as mathematics, ``holds`` its condition, ``why`` the words of a step."""
+    """``statement`` is the identity as mathematics, ``holds`` its condition, ``why`` the words
+    of a step.
+    """
 
     name: str
     statement: str
@@ -41,7 +45,12 @@ class Identity:
 def _distribute(node, knowledge):
     if isinstance(node, Mul) and any(isinstance(f, Add) for f in node.args):
         return node.expand(deep=False, power_exp=False, power_base=False, log=False)
-    if isinstance(node, Pow) and isinstance(node.base, Add) and node.exp.is_Integer and node.exp > 1:
+    if (
+        isinstance(node, Pow)
+        and isinstance(node.base, Add)
+        and node.exp.is_Integer
+        and node.exp > 1
+    ):
         return node.expand(deep=False, power_exp=False, power_base=False, log=False)
     return None
 
@@ -80,7 +89,11 @@ def _nest(node, knowledge):
 
 
 def _one_hot_total(node, knowledge):
-    if isinstance(node, Sum) and isinstance(node.operand, OneHot) and node.operand.axis in node.axes:
+    if (
+        isinstance(node, Sum)
+        and isinstance(node.operand, OneHot)
+        and node.operand.axis in node.axes
+    ):
         rest = [axis for axis in node.axes if axis != node.operand.axis]
         return summed(Integer(1), rest, knowledge.relations.size)
     return None

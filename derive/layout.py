@@ -1,8 +1,9 @@
 """How tensors lie: which dimensions they have, in which order, and which of them have size 1.
 
-Axes become dimensions in the order in which they first appear among the inputs. Inputs and the output have exactly
-their axes. Inside, a statement that was reduced along an axis keeps a dimension of size 1 there if a later statement
-broadcasts it back along that axis, so that shapes align by position as torch aligns them.
+Axes become dimensions in the order in which they first appear among the inputs. Inputs and the
+output have exactly their axes. Inside, a statement that was reduced along an axis keeps a dimension
+of size 1 there if a later statement broadcasts it back along that axis, so that shapes align by
+position as torch aligns them.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def _broadcast_back(e: Expr, name: str, context: set[Axis]) -> set[Axis]:
         return set()
     if isinstance(e, (Sum, Max)):
         context = set(axes_of(e.operand)) | context
-    return set().union(*(_broadcast_back(arg, name, context) for arg in e.args)) if e.args else set()
+    return (
+        set().union(*(_broadcast_back(arg, name, context) for arg in e.args)) if e.args else set()
+    )
 
 
 def _pointwise(e: Expr) -> list[Tensor]:

@@ -1,7 +1,8 @@
 """Finding forwards: by name among ``derive/math``, or in a person's own file.
 
-NAME is a forward's name (``batch_norm`` or ``BatchNorm``), a file, or ``file.py:BatchNorm`` for one of a file's
-several. Whatever is wrong with a file is said as a `QuestionError` with file, line and remedy.
+NAME is a forward's name (``batch_norm`` or ``BatchNorm``), a file, or ``file.py:BatchNorm`` for one
+of a file's several. Whatever is wrong with a file is said as a `QuestionError` with file, line and
+remedy.
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ MATH = Path(__file__).parent / "math"
 
 
 def forward_from(name: str | Path) -> type[Forward]:
-    """The one forward that ``name`` means. Raises `QuestionError` where it means none or several."""
+    """The one forward that ``name`` means.
+
+    Raises `QuestionError` where it means none or several.
+    """
     found = forwards_from(name)
     if len(found) > 1:
         names = ", ".join(forward.__name__ for forward in found)
-        raise QuestionError(f"{name} holds several forwards: {names}", f"name one: {name}:{found[0].__name__}")
+        raise QuestionError(
+            f"{name} holds several forwards: {names}", f"name one: {name}:{found[0].__name__}"
+        )
     return found[0]
 
 
@@ -53,7 +59,12 @@ def forwards_from(name: str | Path) -> list[type[Forward]]:
 
 def list_forwards() -> list[type[Forward]]:
     """Every forward of ``derive/math``, by file and line."""
-    return [forward for path in sorted(MATH.glob("*.py")) if path.stem != "__init__" for forward in load(path)]
+    return [
+        forward
+        for path in sorted(MATH.glob("*.py"))
+        if path.stem != "__init__"
+        for forward in load(path)
+    ]
 
 
 def source_hash(forward: type[Forward]) -> str:
@@ -71,12 +82,15 @@ def load(path: Path) -> list[type[Forward]]:
     found = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Forward) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, Forward)
+        and value.__module__ == module.__name__
     ]
     found = sorted(dict.fromkeys(found), key=lambda forward: forward.definition.place.line)
     if not found:
         raise QuestionError(
-            f"{path} holds no forward", "write a class that inherits from Forward: class MyNorm(Forward): ..."
+            f"{path} holds no forward",
+            "write a class that inherits from Forward: class MyNorm(Forward): ...",
         )
     return found
 
@@ -87,7 +101,8 @@ def _unknown(name: str, known, where: str):
     remedy = f"did you mean {close[0]}? " if close else ""
     raise QuestionError(
         f"no forward is called {name!r} {where}",
-        f"{remedy}There are: {', '.join(f.definition.snake for f in known)}; a file of your own is named by its path",
+        f"{remedy}There are: {', '.join(f.definition.snake for f in known)}. "
+        "A file of your own is named by its path",
     )
 
 
@@ -97,18 +112,26 @@ def _check_python(path: Path) -> None:
         text = path.read_bytes().decode("utf-8")
         ast.parse(text, filename=str(path))
     except UnicodeDecodeError:
-        raise QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place) from None
+        raise QuestionError(
+            "this is not a text file", "name a Python file (.py, UTF-8)", place
+        ) from None
     except SyntaxError as error:
         place = Place(str(path), error.lineno or 0)
-        raise QuestionError(f"this is not Python: {error.msg}", "mend the syntax of that line", place) from None
+        raise QuestionError(
+            f"this is not Python: {error.msg}", "mend the syntax of that line", place
+        ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise QuestionError(f"this is not Python: {error}", "name a Python file", place) from None
     except OSError as error:
-        raise QuestionError(f"cannot be read: {error.strerror}", "check its permissions", place) from None
+        raise QuestionError(
+            f"cannot be read: {error.strerror}", "check its permissions", place
+        ) from None
 
 
 class _FreshLoader(SourceFileLoader):
-    """Always compiles the file as it is now: a cached compilation may be that of the text before an edit."""
+    """Always compiles the file as it is now: a cached compilation may be that of the text before
+    an edit.
+    """
 
     def get_code(self, fullname):
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -128,12 +151,20 @@ def _run(path: Path):
     except NameError as error:
         raise _unknown_in_file(path, error) from None
     except RecursionError:
-        raise QuestionError("the file recurses without end", "check it", Place(str(path), 0)) from None
+        raise QuestionError(
+            "the file recurses without end", "check it", Place(str(path), 0)
+        ) from None
     except (Exception, SystemExit) as error:
         shadowed = getattr(module, "Sum", None) is sympy.Sum
-        remedy = "Sum is SymPy's here: import Sum from derive, after SymPy" if shadowed else "mend that line"
+        remedy = (
+            "Sum is SymPy's here: import Sum from derive, after SymPy"
+            if shadowed
+            else "mend that line"
+        )
         message = " ".join(str(error).split()) or "no message"
-        raise QuestionError(f"{type(error).__name__}: {message}", remedy, _line_in(path, error)) from None
+        raise QuestionError(
+            f"{type(error).__name__}: {message}", remedy, _line_in(path, error)
+        ) from None
     finally:
         sys.path.remove(str(path.parent))
     return module
@@ -147,7 +178,9 @@ def _line_in(path: Path, error: BaseException) -> Place:
 
 
 def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
-    """An unknown name: one that is defined further down, a misspelt one, or one that was not imported."""
+    """An unknown name: one that is defined further down, a misspelt one, or one that was not
+    imported.
+    """
     place = _line_in(path, error)
     name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
     text = path.read_text(encoding="utf-8")
@@ -167,10 +200,18 @@ def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
             place,
         )
     if assigned.get(name, 0) == place.line:
-        return NotationError(f"{name} is used in its own definition", "use the tensors above it", place)
+        return NotationError(
+            f"{name} is used in its own definition", "use the tensors above it", place
+        )
     if hasattr(derive, name) or hasattr(sympy, name):
         package = "derive" if hasattr(derive, name) else "sympy"
-        return NotationError(f"{name} is unknown here", f"import it: from {package} import {name}", place)
+        return NotationError(
+            f"{name} is unknown here", f"import it: from {package} import {name}", place
+        )
     close = difflib.get_close_matches(name, list(assigned), n=1)
-    remedy = f"did you mean {close[0]}?" if close else "define it on a line above, as an Input or a statement"
+    remedy = (
+        f"did you mean {close[0]}?"
+        if close
+        else "define it on a line above, as an Input or a statement"
+    )
     return NotationError(f"{name} is unknown", remedy, place)

@@ -1,8 +1,9 @@
 """The notation: what SymPy lacks for writing a network down, and no more.
 
-A tensor is a SymPy symbol that carries *named axes*; it broadcasts by name, so there is no dimension number and
-no keepdim to get wrong. An axis stands for its own size: ``Sum(x, N) / N`` is the mean over ``N``. ``exp``,
-``log``, ``sqrt``, ``Piecewise`` and all other pointwise functions are SymPy's own.
+A tensor is a SymPy symbol that carries *named axes*; it broadcasts by name, so there is no
+dimension number and no keepdim to get wrong. An axis stands for its own size: ``Sum(x, N) / N`` is
+the mean over ``N``. ``exp``, ``log``, ``sqrt``, ``Piecewise`` and all other pointwise functions are
+SymPy's own.
 
     >>> N, C = Axis("N"), Axis("C")
     >>> x = Tensor("x", (N, C))
@@ -11,8 +12,8 @@ no keepdim to get wrong. An axis stands for its own size: ``Sum(x, N) / N`` is t
     >>> [str(axis) for axis in axes_of(Sum(x, N))]
     ['C']
 
-The array nodes are `Sum`, `Max`, `OneHot` and `ArgMax` (which only derivatives contain). The rules for their
-adjoints are in ``rules.py``.
+The array nodes are `Sum`, `Max`, `OneHot` and `ArgMax` (which only derivatives contain). The rules
+for their adjoints are in ``rules.py``.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ from sympy.core.cache import cacheit
 
 from derive.errors import NotationError
 
-RESERVED = frozenset({"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"})
+RESERVED = frozenset(
+    {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
+)
 
 
 def checked_name(name: object, what: str) -> str:
-    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach a template."""
+    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach
+    a template.
+    """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise NotationError(
             f"{name!r} cannot be the name of {what}",
@@ -64,9 +69,9 @@ class Axis(Symbol):
 class Tensor(Symbol):
     """A named tensor, seen along ``axes``.
 
-    ``home`` are the axes under which it was declared, in the order of its dimensions; they differ from ``axes``
-    only where an axis was renamed (the same tensor met a second time along another axis).
-    ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint'.
+    ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
+    from ``axes`` only where an axis was renamed (the same tensor met a second time along another
+    axis). ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint'.
     """
 
     __slots__ = ("axes", "home", "role")
@@ -83,8 +88,12 @@ class Tensor(Symbol):
         return (self.name, self.axes, self.home, self.role), self._assumptions_orig
 
     def _hashable_content(self):
-        along = tuple(axis.name for axis in self.axes) + ("of",) + tuple(axis.name for axis in self.home)
-        return (self.name, self.role, " ".join(along)) + self._assumptions0
+        along = (
+            *tuple(axis.name for axis in self.axes),
+            "of",
+            *tuple(axis.name for axis in self.home),
+        )
+        return (self.name, self.role, " ".join(along), *self._assumptions0)
 
     def along(self, axes: Iterable[Axis]) -> Tensor:
         """The same tensor, met along other axes."""
@@ -148,7 +157,9 @@ class ArrayNode(Expr):
 
     @classmethod
     def over(cls, operand, axes: Iterable[Axis]) -> Expr:
-        """The node itself, in canonical order of its axes and unchecked: for the machinery, not for users."""
+        """The node itself, in canonical order of its axes and unchecked: for the machinery, not
+        for users.
+        """
         return Expr.__new__(cls, operand, Along(sorted(axes, key=lambda axis: axis.name)))
 
     @classmethod
@@ -165,7 +176,9 @@ class ArrayNode(Expr):
         return self.args[1].axes
 
     def _sympystr(self, printer):
-        return f"{type(self).__name__}({printer._print(self.operand)}, {printer._print(self.args[1])})"
+        return (
+            f"{type(self).__name__}({printer._print(self.operand)}, {printer._print(self.args[1])})"
+        )
 
 
 class Reduction(ArrayNode):
@@ -177,7 +190,7 @@ class Reduction(ArrayNode):
         if missing:
             has = ", ".join(axis.name for axis in ordered(axes_of(operand))) or "none"
             raise NotationError(
-                f"{cls.__name__}({operand}, {missing[0]}): there is no axis {missing[0]} to take it along",
+                f"{cls.__name__}({operand}, {missing[0]}): there is no axis {missing[0]} in it",
                 f"the axes of {operand} are: {has}",
             )
 
@@ -193,7 +206,9 @@ class Sum(Reduction):
 
 
 class Max(Reduction):
-    """``Max(e, axis)``: the largest entry along one axis; of equals the first counts, as in ``torch.max(dim)``."""
+    """``Max(e, axis)``: the largest entry along one axis; of equals the first counts, as in
+    ``torch.max(dim)``.
+    """
 
     def _eval_is_positive(self):
         return self.operand.is_positive
@@ -206,7 +221,10 @@ class Max(Reduction):
 
 
 class ArgMax(Reduction):
-    """``ArgMax(e, axis)``: the index of the first largest entry. Derivatives of `Max` contain it."""
+    """``ArgMax(e, axis)``: the index of the first largest entry.
+
+    Derivatives of `Max` contain it.
+    """
 
     is_integer = True
 
@@ -233,7 +251,9 @@ class OneHot(ArrayNode):
 
 
 class Declaration:
-    """What stands right of the ``=`` where a class body declares a tensor; its name is the left-hand side."""
+    """What stands right of the ``=`` where a class body declares a tensor; its name is the left-
+    hand side.
+    """
 
     role = ""
 
@@ -246,7 +266,8 @@ class Declaration:
                 )
         if len(set(axes)) != len(axes):
             raise NotationError(
-                f"{type(self).__name__} has the same axis twice", "give the second one a name of its own"
+                f"{type(self).__name__} has the same axis twice",
+                "give the second one a name of its own",
             )
         self.axes = axes
 
@@ -279,7 +300,9 @@ class Label(Declaration):
 
 
 class Scalar(Declaration):
-    """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function, not differentiated."""
+    """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function,
+    not differentiated.
+    """
 
     role = "scalar"
 
@@ -296,7 +319,8 @@ class Scalar(Declaration):
 
 
 class Broadcast(ArrayNode):
-    """``Broadcast(e, K)``: ``e`` repeated along ``K``. It says that two sides with different axes are meant.
+    """``Broadcast(e, K)``: ``e`` repeated along ``K``. It says that two sides with different axes
+    are meant.
 
     Only a mark for the reader and for the check of sums: by name, everything broadcasts already.
     """
@@ -305,8 +329,9 @@ class Broadcast(ArrayNode):
         return self.operand.is_positive
 
 
-def Rename(e, old: Axis, new: Axis) -> Expr:  # noqa: N802 - a node of the notation, written as the others are
-    """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an attention.
+def Rename(e, old: Axis, new: Axis) -> Expr:
+    """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
+    attention.
 
     ``N`` and ``M`` have the same size from then on.
     """
@@ -322,7 +347,8 @@ def Rename(e, old: Axis, new: Axis) -> Expr:  # noqa: N802 - a node of the notat
         )
     if new in axes:
         raise NotationError(
-            f"Rename({e}, {old}, {new}): {new} is an axis of it already", "choose an axis that it lacks"
+            f"Rename({e}, {old}, {new}): {new} is an axis of it already",
+            "choose an axis that it lacks",
         )
     return renamed(e, {old: new})
 
@@ -332,9 +358,12 @@ def _expression(value, where: str) -> Expr:
         value._operator()
     if isinstance(value, (bool, str)) or not isinstance(value, (Expr, int, float)):
         raise NotationError(
-            f"{where} of {value!r}: that is not an expression", "write it in tensors and SymPy functions"
+            f"{where} of {value!r}: that is not an expression",
+            "write it in tensors and SymPy functions",
         )
-    return sympify(value, strict=True)  # a Python number becomes SymPy's; strict: text is never parsed
+    return sympify(
+        value, strict=True
+    )  # a Python number becomes SymPy's; strict: text is never parsed
 
 
 def ordered(axes: Iterable[Axis]) -> list[Axis]:
@@ -343,7 +372,10 @@ def ordered(axes: Iterable[Axis]) -> list[Axis]:
 
 @lru_cache(maxsize=65536)
 def axes_of(e: Basic) -> frozenset[Axis]:
-    """The axes along which ``e`` varies. An axis that stands for its size is a number and does not count."""
+    """The axes along which ``e`` varies.
+
+    An axis that stands for its size is a number and does not count.
+    """
     if isinstance(e, Tensor):
         return frozenset(e.axes)
     if isinstance(e, Reduction):
@@ -396,7 +428,7 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
             )
         return e.along(axes)
     if isinstance(e, OneHot):
-        inner = renamed(e.operand, {o: n for o, n in mapping.items()})
+        inner = renamed(e.operand, mapping)
         return OneHot.over(inner, [mapping.get(e.axis, e.axis)])
     if isinstance(e, Broadcast):
         return Broadcast.over(renamed(e.operand, mapping), [mapping.get(a, a) for a in e.axes])

@@ -1,16 +1,19 @@
-"""The proof: two derivations that share no code with the chain must agree with the closed form exactly.
+"""The proof: two derivations that share no code with the chain must agree with the closed form
+exactly.
 
 In: a `ClosedForm`. Out: a `Proved`, or an `UnprovedError` that names what failed.
 
-What is proved of a gradient ``dx``. Let ``L`` be the sum over all entries of ``dk * k``, for the output and for every
-tensor ``k`` whose gradient ``dk`` the closed form keeps as a statement. By the chain rule ``dx`` is the derivative of
-``L`` by ``x``, with each such ``k`` taken as independent by whatever reads it. So every statement is proved by
-itself, and a long network costs no more than its longest block.
+What is proved of a gradient ``dx``. Let ``L`` be the sum over all entries of ``dk * k``, for the
+output and for every tensor ``k`` whose gradient ``dk`` the closed form keeps as a statement. By the
+chain rule ``dx`` is the derivative of ``L`` by ``x``, with each such ``k`` taken as independent by
+whatever reads it. So every statement is proved by itself, and a long network costs no more than its
+longest block.
 
 - *small batches* (``small_batch.py``): explicit scalars, SymPy's ``diff``, difference exactly zero;
 - *every size* (``every_size.py``): SymPy's derivative of indexed sums with symbolic bounds.
 
-The first is required. Where the second does not succeed, the record says that only the small batches were proved.
+The first is required. Where the second does not succeed, the record says that only the small
+batches were proved.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ SMALL = (2, 3, 4)
 
 @dataclass(frozen=True)
 class ProvedGradient:
-    """What was proved of one statement of the closed form. ``sizes`` are the batches, each a size for every axis."""
+    """What was proved of one statement of the closed form.
+
+    ``sizes`` are the batches, each a size for every axis.
+    """
 
     tensor: Tensor
     sizes: tuple[tuple[tuple[str, int], ...], ...]
@@ -67,7 +73,10 @@ class Proved:
         else:
             names = "x".join(axis.name for axis in axes)
             shown = ", ".join("x".join(str(size) for _, size in batch) for batch in batches)
-            small = f"exactly zero difference to SymPy's own derivative on explicit scalars, {names} = {shown}"
+            small = (
+                "exactly zero difference to SymPy's own derivative on explicit scalars, "
+                f"{names} = {shown}"
+            )
         if self.every_size:
             return f"{small}; for every size by the derivative of indexed sums"
         only = ", ".join(str(g.tensor) for g in self.gradients if not g.every_size)
@@ -75,7 +84,10 @@ class Proved:
 
 
 def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None) -> Proved:
-    """Prove every gradient of ``form``. Raises `UnprovedError` with the name of the first that fails."""
+    """Prove every gradient of ``form``.
+
+    Raises `UnprovedError` with the name of the first that fails.
+    """
     batches = batches_of(form.definition)
     tests = [ZeroTest() for _ in batches]
     proved = []
@@ -86,7 +98,9 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
         cuts = _cuts(form, statement)
         for sizes, test in zip(batches, tests, strict=True):
             if not _agrees_on(form, statement, cuts, sizes, test):
-                cuts = frozenset()  # the gradients that were given may be dependent: try with the whole path
+                cuts = (
+                    frozenset()
+                )  # the gradients that were given may be dependent: try with the whole path
                 if not _agrees_on(form, statement, cuts, sizes, test):
                     raise UnprovedError(_failure(form, statement, sizes))
         proved.append(
@@ -100,25 +114,34 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
 
 
 def batches_of(definition: Definition) -> list[dict[Axis, int]]:
-    """Three small batches: every axis takes each of the sizes 2, 3 and 4, neighbouring axes never the same."""
+    """Three small batches: every axis takes each of the sizes 2, 3 and 4, neighbouring axes
+    never the same.
+    """
     axes = [axis for axis in definition.axes if axis not in dict(definition.twins)]
     return [
-        {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)} for start in range(len(SMALL))
+        {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)}
+        for start in range(len(SMALL))
     ][: len(SMALL) if axes else 1]
 
 
 def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
-    """The tensors whose gradients the statement may take as given: kept ones that are computed later."""
+    """The tensors whose gradients the statement may take as given: kept ones that are computed
+    later.
+    """
     position = form.definition.position
     return frozenset(
         s.of.name
         for s in form.statements
-        if s.of is not None and s.of.role == "statement" and position[s.of.name] > position[statement.of.name]
+        if s.of is not None
+        and s.of.role == "statement"
+        and position[s.of.name] > position[statement.of.name]
     )
 
 
 def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Expr:
-    """The expression of ``statement`` in the upstream gradient, the gradients of the cuts, and named values alone."""
+    """The expression of ``statement`` in the upstream gradient, the gradients of the cuts, and
+    named values alone.
+    """
     given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
     parts = {part.tensor.name: part.expression for part in form.relations.parts}
     e = statement.expression
@@ -140,7 +163,9 @@ def _objective_tensors(form: ClosedForm, cuts: frozenset[str]) -> list[Tensor]:
 
 
 def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
-    """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these sizes."""
+    """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these
+    sizes.
+    """
     target = statement.of
     batch = SmallBatch(form.definition, sizes, free=cuts | {target.name})
     upstream, objective = {}, []
@@ -151,14 +176,18 @@ def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
         objective += [upstream[gradient.name][i] * value[i] for i in value]
     claimed = batch.written_out(inlined(form, statement, cuts), target.home, upstream)
     for i, variable in batch.entries(target).items():
-        derivative = Add(*(term.diff(variable) for term in objective if variable in term.free_symbols))
+        derivative = Add(
+            *(term.diff(variable) for term in objective if variable in term.free_symbols)
+        )
         if not _is_zero_by_definition(derivative - claimed[i], batch, cuts, test):
             return False
     return True
 
 
 def _is_zero_by_definition(difference: Expr, batch: SmallBatch, cuts, test: ZeroTest) -> bool:
-    """Zero as it stands, or after the values of the cuts are replaced by what the forward defines them as."""
+    """Zero as it stands, or after the values of the cuts are replaced by what the forward
+    defines them as.
+    """
     try:
         if test.is_zero(difference):
             return True
@@ -198,6 +227,7 @@ def _agrees_for_every_size(form, statement, cuts) -> bool:
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
     shown = ", ".join(f"{axis.name} = {n}" for axis, n in sizes.items())
     return (
-        f"{form.definition.name}: {statement.tensor} is unproved. On explicit scalars with {shown} the derivative of "
-        f"{form.definition.output} by {statement.of} is not {statement.expression}; nothing was emitted"
+        f"{form.definition.name}: {statement.tensor} is unproved. On explicit scalars with "
+        f"{shown} the derivative of {form.definition.output} by {statement.of} is not "
+        f"{statement.expression}; nothing was emitted"
     )

@@ -1,11 +1,13 @@
 """What the definitions of a forward say about its values, in the form in which rewriting uses it.
 
 - *Parts*: a sum or a reduction inside a statement is a value of its own, although nobody named it
-  (``x - mean`` in ``(x - mean) * inv_std``). Parts are given names, so that nothing is multiplied out that
-  belongs together: ``Sum(dy*(x - mean))`` must not become the difference of two large numbers.
-- *Eliminations*: a statement that is a product is a relation between its factors. From ``xhat = diff*inv_std``
-  follows ``diff = xhat/inv_std``, so that the value nearer the output is used.
-- *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that statement.
+  (``x - mean`` in ``(x - mean) * inv_std``). Parts are given names, so that nothing is multiplied
+  out that belongs together: ``Sum(dy*(x - mean))`` must not become the difference of two large
+  numbers.
+- *Eliminations*: a statement that is a product is a relation between its factors. From ``xhat =
+  diff*inv_std`` follows ``diff = xhat/inv_std``, so that the value nearer the output is used.
+- *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that
+  statement.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from derive.traversal import everywhere
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the forward, named by the user or a part: its tensor and its definition in earlier values."""
+    """A value of the forward, named by the user or a part: its tensor and its definition in
+    earlier values.
+    """
 
     tensor: Tensor
     expression: Expr
@@ -54,14 +58,18 @@ class Relations:
     @cached_property
     def position(self) -> dict[str, int]:
         """The order in which values become known: inputs first."""
-        names = [t.name for t in self.definition.inputs] + [t.name for t, _ in self.definition.scalars]
+        names = [t.name for t in self.definition.inputs] + [
+            t.name for t, _ in self.definition.scalars
+        ]
         return {name: i for i, name in enumerate(names + [v.tensor.name for v in self.values])}
 
     def size(self, axis: Axis) -> Axis:
         return self.definition.size(axis)
 
     def with_parts(self, e: Expr) -> Expr:
-        """``e`` with every part of the forward under its name, also where a number stands before it."""
+        """``e`` with every part of the forward under its name, also where a number stands before
+        it.
+        """
         return _with_names(e, self.parts) if self.parts else e
 
     def unfolded(self, tensor: Tensor) -> Expr:
@@ -71,7 +79,9 @@ class Relations:
 
     @cached_property
     def eliminations(self) -> dict[str, tuple[Expr, Value]]:
-        """For a tensor, what it equals in terms of the last product it is a factor of, and that product."""
+        """For a tensor, what it equals in terms of the last product it is a factor of, and that
+        product.
+        """
         found: dict[str, tuple[Expr, Value]] = {}
         for value in reversed(self.values):
             for factor, rest in self._solvable_factors(value):
@@ -83,11 +93,18 @@ class Relations:
     def _solvable_factors(self, value: Value) -> Iterable[tuple[Tensor, Expr]]:
         powers = value.expression.as_powers_dict()
         tensors = [base for base in powers if isinstance(base, Tensor)]
-        if any(not isinstance(b, Tensor) and not is_number_or_size(b) for b in powers) or not tensors:
+        if (
+            any(not isinstance(b, Tensor) and not is_number_or_size(b) for b in powers)
+            or not tensors
+        ):
             return
         for base in sorted(tensors, key=lambda t: (t.role == "input", self.position[t.name])):
             power = powers[base]
-            if base.axes != base.home or set(base.axes) != set(value.tensor.axes) or base.role == "scalar":
+            if (
+                base.axes != base.home
+                or set(base.axes) != set(value.tensor.axes)
+                or base.role == "scalar"
+            ):
                 continue
             if not power.is_Rational or not (1 / power).is_Integer:
                 continue
@@ -96,7 +113,9 @@ class Relations:
                 yield base, (value.tensor / others) ** (1 / power)
 
     def never_zero(self, tensor: Tensor) -> bool:
-        """Whether dividing by it is always allowed: positive, or itself a power of something finite."""
+        """Whether dividing by it is always allowed: positive, or itself a power of something
+        finite.
+        """
         if tensor.is_positive:
             return True
         value = self.by_name.get(tensor.name)
@@ -125,7 +144,11 @@ class Relations:
         powers = {}
         for tensor in tensors_in(reduction.operand):
             value = self.by_name.get(tensor.name)
-            if value is not None and isinstance(value.expression, Pow) and tensor.axes == tensor.home:
+            if (
+                value is not None
+                and isinstance(value.expression, Pow)
+                and tensor.axes == tensor.home
+            ):
                 powers[tensor] = value.expression
         return type(reduction).over(reduction.operand.xreplace(powers), reduction.axes)
 
@@ -152,7 +175,11 @@ class _Parts:
         self.statement = ""
         names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
         names += [s.name for s in definition.statements]
-        self.taken = {*names, *(f"d{name}" for name in names), *(axis.name for axis in definition.axes)}
+        self.taken = {
+            *names,
+            *(f"d{name}" for name in names),
+            *(axis.name for axis in definition.axes),
+        }
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
@@ -175,7 +202,9 @@ class _Parts:
         if isinstance(e, Reduction):
             return type(e).over(self.rebuilt(e.operand), e.axes)
         if isinstance(e, Add):
-            return e.func(*(self.product(a) if isinstance(a, Mul) else self.rebuilt(a) for a in e.args))
+            return e.func(
+                *(self.product(a) if isinstance(a, Mul) else self.rebuilt(a) for a in e.args)
+            )
         if isinstance(e, Mul):
             return self.product(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
@@ -183,7 +212,9 @@ class _Parts:
         return e
 
     def product(self, e: Expr) -> Expr:
-        """A lone reduction with constant factors stays what it is; other sums in a product are parts."""
+        """A lone reduction with constant factors stays what it is; other sums in a product are
+        parts.
+        """
         lone = [f for f in e.args if not is_number_or_size(f)]
         if len(lone) == 1 and isinstance(lone[0], Reduction):
             return e.func(*(self.rebuilt(f) for f in e.args))
@@ -193,7 +224,10 @@ class _Parts:
         same = _with_names(e, self.found_values())
         if not isinstance(e, Tensor) and same == e:
             tensor = Tensor(
-                self.name_of(e), self.definition.in_order(axes_of(e)), role="statement", **known_signs(e)
+                self.name_of(e),
+                self.definition.in_order(axes_of(e)),
+                role="statement",
+                **known_signs(e),
             )
             self.taken.add(tensor.name)
             self.found[e] = tensor
@@ -233,7 +267,9 @@ def _scalar(e: Expr) -> bool:
 
 
 def _with_names(e: Expr, parts: Iterable[Value]) -> Expr:
-    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power of it."""
+    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
+    of it.
+    """
     exact = {part.expression: part.tensor for part in parts}
     sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
     roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
@@ -246,7 +282,12 @@ def _with_names(e: Expr, parts: Iterable[Value]) -> Expr:
             if primitive in sums:
                 own, tensor = sums[primitive]
                 return factor / own * tensor
-        if isinstance(node, Pow) and node.base in roots and node.exp.is_Rational and not node.exp.is_Integer:
+        if (
+            isinstance(node, Pow)
+            and node.base in roots
+            and node.exp.is_Rational
+            and not node.exp.is_Integer
+        ):
             part = roots[node.base]
             ratio = node.exp / part.expression.exp
             return part.tensor**ratio if ratio.is_Integer else None
@@ -256,7 +297,9 @@ def _with_names(e: Expr, parts: Iterable[Value]) -> Expr:
 
 
 def _primitive(e: Add) -> tuple[Expr, Expr]:
-    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and ``-e``."""
+    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
+    ``-e``.
+    """
     content, primitive = e.primitive()
     if primitive.could_extract_minus_sign():
         return -content, Add(*(-term for term in primitive.args))

@@ -1,4 +1,6 @@
-"""The driver of the identities: it applies them until none applies, and records what changed. It knows none."""
+"""The driver of the identities: it applies them until none applies, and records what changed. It
+knows none.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ MOST_ROUNDS = 60
 def normal_form(
     e: Expr, target: Tensor, identities: Iterable[Identity], knowledge, record: Record
 ) -> Expr:
-    """``e`` rewritten until no identity changes it. Every change of the whole is one step of the record."""
+    """``e`` rewritten until no identity changes it.
+
+    Every change of the whole is one step of the record.
+    """
     for _ in range(MOST_ROUNDS):
         before = e
         for identity in identities:

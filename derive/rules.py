@@ -1,9 +1,10 @@
 """The adjoints of the array nodes: the only derivatives that SymPy does not know.
 
-The contract of a rule. It receives the node and the upstream gradient, an expression along the axes of the node
-(at most: what it lacks, it broadcasts). It returns the operands that the gradient flows to, each with its
-gradient *before* anything is summed: the driver in ``chain.py`` sums over the axes that an operand lacks, because
-whatever was broadcast is summed. A node without an entry here is refused by name.
+The contract of a rule. It receives the node and the upstream gradient, an expression along the axes
+of the node (at most: what it lacks, it broadcasts). It returns the operands that the gradient flows
+to, each with its gradient *before* anything is summed: the driver in ``chain.py`` sums over the
+axes that an operand lacks, because whatever was broadcast is summed. A node without an entry here
+is refused by name.
 
 To add a node: its class in ``notation.py``, its line here, one printer line for each target.
 """

@@ -1,7 +1,9 @@
-"""Computing each thing once: sums that are gradients already, sums that occur twice, products that occur twice.
+"""Computing each thing once: sums that are gradients already, sums that occur twice, products that
+occur twice.
 
-In: the statements of a closed form. Out: statements in the order of computation, in which a value that occurs in
-several places has a name. A value that *is* a gradient is used under the gradient's name.
+In: the statements of a closed form. Out: statements in the order of computation, in which a value
+that occurs in several places has a name. A value that *is* a gradient is used under the gradient's
+name.
 """
 
 from __future__ import annotations
@@ -18,15 +20,21 @@ from derive.steps import Record
 Pairs = list[tuple[Tensor, Expr]]
 
 
-def shared(statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record) -> Pairs:
-    """``products`` are closed forms of adjoints that may be named where they occur as a product twice or more."""
+def shared(
+    statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record
+) -> Pairs:
+    """``products`` are closed forms of adjoints that may be named where they occur as a product
+    twice or more.
+    """
     statements = _gradients_reused(statements, record)
     statements = _products_named(statements, products, taken, record)
     statements = _repeats_named(statements, taken, record)
     return _in_order_of_use(statements)
 
 
-def _replaced(statements: Pairs, old: Expr, new: Tensor, why: str, record: Record, skip: Tensor) -> Pairs:
+def _replaced(
+    statements: Pairs, old: Expr, new: Tensor, why: str, record: Record, skip: Tensor
+) -> Pairs:
     result = []
     for tensor, e in statements:
         if tensor != skip:
@@ -39,12 +47,18 @@ def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
     for tensor, _ in list(statements):
         e = dict(statements)[tensor]
         if isinstance(e, Sum):
-            statements = _replaced(statements, e, tensor, f"that sum is {tensor}", record, skip=tensor)
+            statements = _replaced(
+                statements, e, tensor, f"that sum is {tensor}", record, skip=tensor
+            )
     return statements
 
 
-def _products_named(statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record) -> Pairs:
-    """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat = gain*dy, or a pair."""
+def _products_named(
+    statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record
+) -> Pairs:
+    """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat =
+    gain*dy, or a pair.
+    """
     for tensor, product in products.items():
         factors = set(Mul.make_args(product))
         if len(factors) < 2 or any(is_number_or_size(f) for f in factors) or product.has(Sum):
@@ -55,7 +69,9 @@ def _products_named(statements: Pairs, products: dict[Tensor, Expr], taken: set[
         name = "_".join(t.name for t in pair)
         if name not in taken:
             axes = [a for a in _axes_in_order(statements) if a in axes_of(Mul(*pair))]
-            statements = _product_named(statements, Tensor(name, axes, role="adjoint"), Mul(*pair), record)
+            statements = _product_named(
+                statements, Tensor(name, axes, role="adjoint"), Mul(*pair), record
+            )
     return statements
 
 
@@ -77,7 +93,9 @@ def _product_named(statements: Pairs, tensor: Tensor, product: Expr, record: Rec
 
 
 def _repeated_pairs(statements: Pairs) -> list[tuple[Tensor, Tensor]]:
-    """Pairs of tensors, one of them a gradient of full size, that stand together in three products or more."""
+    """Pairs of tensors, one of them a gradient of full size, that stand together in three
+    products or more.
+    """
     largest = max((len(tensor.home) for tensor, _ in statements), default=0)
     counts: Counter[tuple[Tensor, Tensor]] = Counter()
     for _, e in statements:
@@ -115,12 +133,18 @@ def _repeats_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
         name = _name_of(e, taken)
         taken.add(name)
         tensor = Tensor(name, axes, role="adjoint")
-        statements = _replaced(statements, e, tensor, f"computed once, as {name}", record, skip=tensor)
+        statements = _replaced(
+            statements, e, tensor, f"computed once, as {name}", record, skip=tensor
+        )
         statements = [(tensor, e), *statements]
 
 
 def _axes_in_order(statements: Pairs):
-    return list(dict.fromkeys(axis for tensor, e in statements for t in [tensor, *tensors_in(e)] for axis in t.home))
+    return list(
+        dict.fromkeys(
+            axis for tensor, e in statements for t in [tensor, *tensors_in(e)] for axis in t.home
+        )
+    )
 
 
 def _nameable(e: Expr) -> list[Expr]:
@@ -148,6 +172,15 @@ def _in_order_of_use(statements: Pairs) -> Pairs:
     while pending:
         names = {tensor.name for tensor, _ in pending}
         ready = [p for p in pending if not names & {t.name for t in tensors_in(p[1])}]
-        done.append(min(ready, key=lambda p: (not isinstance(p[1], Sum), not is_contraction(p[1]), pending.index(p))))
+        done.append(
+            min(
+                ready,
+                key=lambda p: (
+                    not isinstance(p[1], Sum),
+                    not is_contraction(p[1]),
+                    pending.index(p),
+                ),
+            )
+        )
         pending.remove(done[-1])
     return done

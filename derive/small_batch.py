@@ -1,9 +1,10 @@
-"""The same derivative on explicit scalars: the forward written out for a small batch, SymPy's own ``diff``.
+"""The same derivative on explicit scalars: the forward written out for a small batch, SymPy's own
+``diff``.
 
-In: a `Definition` and a size for every axis. Out: SymPy scalars. Nothing here knows the chain, its rules or the
-identities: a sum is written out term by term, and the derivative is SymPy's. An unknown label is a row of
-indicators (each 0 or 1, one of them 1); so is an unknown arg max, so one check covers every label and every order
-of the entries.
+In: a `Definition` and a size for every axis. Out: SymPy scalars. Nothing here knows the chain, its
+rules or the identities: a sum is written out term by term, and the derivative is SymPy's. An
+unknown label is a row of indicators (each 0 or 1, one of them 1); so is an unknown arg max, so one
+check covers every label and every order of the entries.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ Entries = dict[Index, Expr]
 
 
 class LargestOf(Function):
-    """The largest of its arguments. Where they differ, its derivative by the k-th is 1 if that is the largest."""
+    """The largest of its arguments.
+
+    Where they differ, its derivative by the k-th is 1 if that is the largest.
+    """
 
     is_real = True
 
@@ -44,11 +48,14 @@ def indicators(group: str, count: int) -> list[Expr]:
 class SmallBatch:
     """A forward on explicit scalars.
 
-    ``sizes`` gives every axis a number. Tensors named in ``free`` are independent scalars for whatever reads them,
-    instead of being computed: `entries` gives their scalars, `computed` their definitions.
+    ``sizes`` gives every axis a number. Tensors named in ``free`` are independent scalars for
+    whatever reads them, instead of being computed: `entries` gives their scalars, `computed` their
+    definitions.
     """
 
-    def __init__(self, definition: Definition, sizes: Mapping[Axis, int], free: frozenset[str] = frozenset()):
+    def __init__(
+        self, definition: Definition, sizes: Mapping[Axis, int], free: frozenset[str] = frozenset()
+    ):
         self.definition, self.free = definition, free
         self.sizes = dict(sizes)
         for twin, original in definition.twins:
@@ -83,9 +90,14 @@ class SmallBatch:
         return self._computed[name]
 
     def written_out(self, e: Expr, axes, values: Mapping[str, Entries] | None = None) -> Entries:
-        """``e`` entry by entry along ``axes``; ``values`` holds tensors that are none of the forward."""
+        """``e`` entry by entry along ``axes``; ``values`` holds tensors that are none of the
+        forward.
+        """
         axes = tuple(axes)
-        return {i: self._scalar(e, dict(zip(axes, i, strict=True)), values or {}) for i in self.indices(axes)}
+        return {
+            i: self._scalar(e, dict(zip(axes, i, strict=True)), values or {})
+            for i in self.indices(axes)
+        }
 
     def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
         if isinstance(e, Tensor):
@@ -108,7 +120,9 @@ class SmallBatch:
 
     def _row(self, e, at, values) -> tuple[Expr, ...]:
         (axis,) = e.axes
-        return tuple(self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis]))
+        return tuple(
+            self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
+        )
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
         if isinstance(e.operand, ArgMax):

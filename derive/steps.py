@@ -16,7 +16,8 @@ from derive.notation import Tensor
 class Step:
     """``before`` was rewritten as ``after`` by ``rule``, in the derivation of ``target``.
 
-    The two sides are equal for the values that the forward computes (`why` says what makes them so).
+    The two sides are equal for the values that the forward computes (`why` says what makes them
+    so).
     """
 
     target: Tensor
@@ -31,7 +32,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Fact:
-    """A statement about the forward alone that was found on the way: ``claim = value``, with its own steps."""
+    """A statement about the forward alone that was found on the way: ``claim = value``, with its
+    own steps.
+    """
 
     claim: Expr
     value: Expr

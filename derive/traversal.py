@@ -12,7 +12,8 @@ from derive.notation import Along, ArrayNode, Sum
 def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
     """``rewrite`` applied to every node, operands first; a node for which it gives None stays.
 
-    Indices (one-hots, arg maxima) are opaque: which entry they mean does not depend on how it is written.
+    Indices (one-hots, arg maxima) are opaque: which entry they mean does not depend on how it is
+    written.
     """
     if e.args:
         if isinstance(e, ArrayNode):

@@ -1,8 +1,8 @@
 """The targets: languages in which a Program can be written.
 
-The contract of a target. It receives a `Program`, in which everything is decided, and returns the text of one file;
-the same Program gives the same bytes. It can also say how far the text that it wrote is from an independent
-computation of the same gradients, on random data in double precision.
+The contract of a target. It receives a `Program`, in which everything is decided, and returns the
+text of one file; the same Program gives the same bytes. It can also say how far the text that it
+wrote is from an independent computation of the same gradients, on random data in double precision.
 
 To add a target: one folder here, and one line in `targets`.
 """
@@ -22,10 +22,15 @@ class Target(Protocol):
     suffix: str
 
     def render(self, program: Program) -> str:
-        """The text of the module for ``program``. Raises `QuestionError` for a function that it cannot print."""
+        """The text of the module for ``program``.
+
+        Raises `QuestionError` for a function that it cannot print.
+        """
 
     def largest_difference(self, file: Path, program: Program) -> float:
-        """How far the gradients computed by ``file`` are from the oracle's, relative to the largest entry."""
+        """How far the gradients computed by ``file`` are from the oracle's, relative to the
+        largest entry.
+        """
 
 
 targets: dict[str, Target] = {

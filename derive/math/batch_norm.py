@@ -10,7 +10,8 @@ N, C = Axis("N"), Axis("C")
 class BatchNorm(Forward):
     """Batch normalization with the unbiased (n-1) variance.
 
-    Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 1, with Bessel's correction of the variance.
+    Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 1, with Bessel's correction
+    of the variance.
     """
 
     x = Input(N, C)

@@ -10,8 +10,8 @@ N, C = Axis("N"), Axis("C")
 class SoftmaxNLL(Forward):
     """Mean negative log likelihood of the labels under the softmax of the logits.
 
-    Source: Bridle (1990), "Probabilistic interpretation of feedforward classification network outputs". The row's
-    maximum is subtracted for numerical safety only.
+    Source: Bridle (1990), "Probabilistic interpretation of feedforward classification network
+    outputs". The row's maximum is subtracted for numerical safety only.
     """
 
     logits = Input(N, C)

@@ -1,7 +1,8 @@
 """Compares a generated module with torch's autograd, on random data in double precision.
 
-The oracle is autograd through the atoms: the statements as they are written, differentiated by torch. Data hides
-nothing: inputs and upstream gradients are random, and all axes have different lengths.
+The oracle is autograd through the atoms: the statements as they are written, differentiated by
+torch. Data hides nothing: inputs and upstream gradients are random, and all axes have different
+lengths.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from codegen.program import Function, Program
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 
-# Normal numbers first; where the mathematics is not defined for those (a logarithm, a root), positive ones, then
-# ones between 0 and 1.
+# Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
+# positive ones, then ones between 0 and 1.
 DRAWS: tuple[Callable[..., Tensor], ...] = (
     torch.randn,
     lambda shape, **how: torch.rand(shape, **how) + 0.5,
@@ -38,8 +39,8 @@ def load(file: Path) -> ModuleType:
 def largest_difference(file: Path, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry.
 
-    Forward, closed form and chain are compared. A result of another shape, or one that is not finite where
-    autograd's is, counts as infinitely far.
+    Forward, closed form and chain are compared. A result of another shape, or one that is not
+    finite where autograd's is, counts as infinitely far.
     """
     module = load(file)
     for draw in DRAWS:
@@ -52,10 +53,14 @@ def largest_difference(file: Path, program: Program) -> float:
 def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
     arguments = _arguments(program, draw, generator)
-    atoms_function, chain_function = (getattr(module, f.name) for f in (program.atoms, program.chain))
+    atoms_function, chain_function = (
+        getattr(module, f.name) for f in (program.atoms, program.chain)
+    )
     forward, backward = (getattr(module, f.name) for f in (program.forward, program.backward))
     leaves = {
-        name: value.requires_grad_() if isinstance(value, Tensor) and value.is_floating_point() else value
+        name: value.requires_grad_()
+        if isinstance(value, Tensor) and value.is_floating_point()
+        else value
         for name, value in arguments.items()
     }
     atoms = atoms_function(**leaves)
@@ -64,7 +69,9 @@ def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[f
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     found = {name: torch.zeros_like(leaves[name]) for name in inputs}
     if output.requires_grad:
-        gradients = torch.autograd.grad(output, [leaves[n] for n in inputs], upstream, allow_unused=True)
+        gradients = torch.autograd.grad(
+            output, [leaves[n] for n in inputs], upstream, allow_unused=True
+        )
         found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
     with torch.no_grad():
         result = forward(**leaves)
@@ -82,7 +89,10 @@ def _named(function: Function, values: dict) -> dict:
 
 
 def _arguments(program: Program, draw, generator) -> dict[str, object]:
-    sizes = {axis: LENGTHS[i % len(LENGTHS)] for i, axis in enumerate(dict.fromkeys(n for _, n in program.sizes))}
+    sizes = {
+        axis: LENGTHS[i % len(LENGTHS)]
+        for i, axis in enumerate(dict.fromkeys(n for _, n in program.sizes))
+    }
     names = dict(program.sizes)
     indexed = dict(program.labels)
     arguments: dict[str, object] = {}
@@ -105,4 +115,6 @@ def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
         return 0.0, True
     gap = (actual - expected).abs().max().item()
     scale = expected.abs().max().item()
-    return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float("inf"), finite
+    return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float(
+        "inf"
+    ), finite

@@ -1,7 +1,9 @@
-"""Prints a Program's values and steps as torch expressions: one method for each class, no decision about mathematics.
+"""Prints a Program's values and steps as torch expressions: one method for each class, no decision
+about mathematics.
 
-What torch calls a thing is decided here, in tables: functions by SymPy's name, roots by their exponent. A value that
-holds no tensor (a size, a scalar argument) is a Python number and is printed with ``math``.
+What torch calls a thing is decided here, in tables: functions by SymPy's name, roots by their
+exponent. A value that holds no tensor (a size, a scalar argument) is a Python number and is printed
+with ``math``.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from string import ascii_lowercase
 
 from codegen import program as p
 from derive.errors import QuestionError
+from derive.text import decimal
 
 FUNCTIONS = {
     "exp": "torch.exp",
@@ -38,33 +41,42 @@ FUNCTIONS = {
 ROOTS = {Fraction(1, 2): "torch.sqrt", Fraction(-1, 2): "torch.rsqrt"}
 REDUCTIONS = {"sum": "sum", "max": "amax"}
 
+LONGEST = 96  # of a line of code, without its margin
+
 SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
 
 
 class Printer:
     """Prints the lines of one function.
 
-    ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python numbers, and
-    ``like`` is a tensor whose number format and place new tensors take.
+    ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
+    numbers, and ``like`` is a tensor whose number format and place new tensors take.
     """
 
     def __init__(self, sizes: Mapping[str, str], numbers: Iterable[str], like: str):
         self.sizes, self.numbers, self.like = dict(sizes), set(numbers), like
 
-    # -- steps --------------------------------------------------------------------------------------------------
+    # -- steps ----------------------------------------------------------------
 
     def step(self, step: p.Step) -> str:
         return getattr(self, f"_{type(step).__name__}")(step)
 
     def _Assign(self, step: p.Assign) -> str:
-        return f"{step.name} = {self.text(step.value)}"
+        line = f"{step.name} = {self.text(step.value)}"
+        if len(line) <= LONGEST or not isinstance(step.value, p.Plus):
+            return line
+        terms = [
+            ("- " if negative else "+ " if i else "") + self.text(term, PRODUCT)
+            for i, (term, negative) in enumerate(step.value.terms)
+        ]
+        return "\n".join([f"{step.name} = (", *(f"        {term}" for term in terms), "    )"])
 
     def _AddAt(self, step: p.AddAt) -> str:
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         value = f"{self.tight(step.value)}.unsqueeze({step.along})"
         return f"{step.name}.scatter_add_({step.along}, {index}, {value})"
 
-    # -- values -------------------------------------------------------------------------------------------------
+    # -- values ---------------------------------------------------------------
 
     def text(self, value: p.Value, at_least: int = SUM) -> str:
         """``value`` as code, in brackets where it binds less than ``at_least``."""
@@ -86,7 +98,10 @@ class Printer:
         n = value.value
         if n.denominator == 1:
             return str(n.numerator), ATOM if n >= 0 else SIGN
-        return _decimal(n) or (f"{n.numerator} / {n.denominator}", PRODUCT)
+        text = decimal(n)
+        if text is not None:
+            return text, ATOM if n >= 0 else SIGN
+        return f"{n.numerator} / {n.denominator}", PRODUCT
 
     def _Constant(self, value: p.Constant):
         return repr(value.value), ATOM if value.value >= 0 else SIGN
@@ -150,7 +165,9 @@ class Printer:
     def _Reduce(self, value: p.Reduce):
         along = value.along[0] if len(value.along) == 1 else value.along
         keep = ", keepdim=True" if value.keep else ""
-        everything = len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
+        everything = (
+            len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
+        )
         arguments = "" if everything else f"{along}{keep}"
         return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
 
@@ -165,7 +182,10 @@ class Printer:
         return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
 
     def _OneHotOf(self, value: p.OneHotOf):
-        return f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})", ATOM
+        return (
+            f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})",
+            ATOM,
+        )
 
     def _Gathered(self, value: p.Gathered):
         rank = len(value.index.dims)
@@ -176,9 +196,15 @@ class Printer:
         return f"{self.like}.new_zeros({shape}).index_add_(0, {index}, {source})", ATOM
 
     def _Expand(self, value: p.Expand):
+        if self.is_number(value.operand):
+            comma = "," if len(value.dims) == 1 else ""
+            shape, filling = f"({self.shape(value.dims)}{comma})", self.text(value.operand)
+            return f"{self.like}.new_full({shape}, {filling})", ATOM
         return f"{self.tight(value.operand)}.expand({self.shape(value.dims)})", ATOM
 
     def _Own(self, value: p.Own):
+        if isinstance(value.operand, p.Expand) and self.is_number(value.operand.operand):
+            return self.text(value.operand), ATOM  # filled, and so its own already
         return f"{self.tight(value.operand)}.clone()", ATOM
 
     def _Zeros(self, value: p.Zeros):
@@ -193,7 +219,11 @@ class Printer:
         order = list(value.order)
         if existing != sorted(existing):
             rest = [i for i in range(count) if i not in existing]
-            text = f"{text}.permute({', '.join(map(str, rest + existing))})" if count > 2 else f"{text}.mT"
+            text = (
+                f"{text}.permute({', '.join(map(str, rest + existing))})"
+                if count > 2
+                else f"{text}.mT"
+            )
             place = {old: new for new, old in enumerate(rest + existing)}
             order = [None if i is None else place[i] for i in order]
         parts, upcoming = [], 0
@@ -208,14 +238,18 @@ class Printer:
             parts.pop()
         return (f"{text}[{', '.join(parts)}]" if parts else text), ATOM
 
-    # -- matrix products ----------------------------------------------------------------------------------------
+    # -- matrix products ------------------------------------------------------
 
     def _Contract(self, value: p.Contract):
         return self._matmul(value) or self._einsum(value)
 
     def _matmul(self, value: p.Contract):
-        """``left @ right``, transposed as needed, where both are matrices (of a batch that they share)."""
-        left, right, result = ([dim.axis.name for dim in v.dims] for v in (value.left, value.right, value))
+        """``left @ right``, transposed as needed, where both are matrices (of a batch that they
+        share).
+        """
+        left, right, result = (
+            [dim.axis.name for dim in v.dims] for v in (value.left, value.right, value)
+        )
         batch = result[:-2]
         plain = len(value.summed) == 1 and len(left) == len(right) == len(result) == len(batch) + 2
         if not plain or left[:-2] != batch or right[:-2] != batch:
@@ -237,7 +271,11 @@ class Printer:
 
         def word(dims):
             for dim in dims:
-                free = [c for c in (dim.axis.name[0].lower(), *ascii_lowercase) if c not in letters.values()]
+                free = [
+                    c
+                    for c in (dim.axis.name[0].lower(), *ascii_lowercase)
+                    if c not in letters.values()
+                ]
                 letters.setdefault(dim.axis.name, next(c for c in free if c in ascii_lowercase))
             return "".join(letters[dim.axis.name] for dim in dims)
 
@@ -253,10 +291,3 @@ def _operands(value: p.Value) -> list[p.Value]:
                 if isinstance(operand, p.Value):
                     found.append(operand)
     return found
-
-
-def _decimal(n: Fraction):
-    """A fraction as a decimal where that is exact and short."""
-    text = repr(float(n))
-    exact = "e" not in text and Fraction(text) == n
-    return (text, ATOM if n >= 0 else SIGN) if exact else None

@@ -34,7 +34,9 @@ class PrintedFunction:
 
 
 class TorchTarget:
-    """Writes a module with the five functions of a forward; see ``targets/__init__.py`` for the contract."""
+    """Writes a module with the five functions of a forward; see ``targets/__init__.py`` for the
+    contract.
+    """
 
     suffix = ".py"
 
@@ -95,18 +97,32 @@ class _Page:
         kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
         kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
         kinds |= {name: "int" for name, _, _ in function.sizes}
-        layouts = {p.name: p.layout for p in function.parameters if p.role not in ("size", "scalar")}
-        layouts |= {step.name: step.value.dims for step in function.steps if isinstance(step, Assign)}
+        layouts = {
+            p.name: p.layout for p in function.parameters if p.role not in ("size", "scalar")
+        }
+        layouts |= {
+            step.name: step.value.dims for step in function.steps if isinstance(step, Assign)
+        }
         return PrintedFunction(
             function.name,
             function.summary,
-            wrapped(f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"),
+            wrapped(
+                f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"
+            ),
             tuple(f"{p.name} {_shape(self.axes(p))}" for p in function.tensors),
-            wrapped("_check_shapes", [f'{p.name}=({p.name}, "{" ".join(self.axes(p))}")' for p in function.tensors], indent=4),
+            wrapped(
+                "_check_shapes",
+                [f'{p.name}=({p.name}, "{" ".join(self.axes(p))}")' for p in function.tensors],
+                indent=4,
+            ),
             (*sizes, *index, *map(printer.step, function.steps)),
             function.result_class,
             tuple(
-                (name, kinds.get(name, "Tensor"), self.shape_of(layouts[name]) if name in layouts else "")
+                (
+                    name,
+                    kinds.get(name, "Tensor"),
+                    self.shape_of(layouts[name]) if name in layouts else "",
+                )
                 for name in function.results
             ),
             wrapped(f"return {function.result_class}", function.results, indent=4),
@@ -136,7 +152,9 @@ class _Page:
         return tuple(dict.fromkeys(names))
 
     def requirements(self) -> tuple[tuple[str, str], ...]:
-        """(test, message) for every size that is refused; the message is the inside of an f-string."""
+        """(test, message) for every size that is refused; the message is the inside of an
+        f-string.
+        """
         printer = Printer(self.sizes, (), "")
         return tuple(
             (
@@ -155,9 +173,15 @@ class _Page:
             for r in self.program.requirements
         ]
         for label, axis in self.program.labels:
-            found.append(f"TypeError where {label} is not of integers; IndexError where it is outside of 0 .. {axis} - 1.")
-        found.append("TypeError for inputs that are not floating point; ValueError for shapes that do not fit.")
-        found.append("float16 and bfloat16 are computed in float32, and the results are rounded once, at the end.")
+            found += [
+                f"TypeError where {label} is not of integers.",
+                f"IndexError where {label} is outside of 0 .. {axis} - 1.",
+            ]
+        found += [
+            "TypeError for inputs that are not floating point.",
+            "ValueError for shapes that do not fit.",
+            "float16 and bfloat16 are computed in float32, and rounded once at the end.",
+        ]
         return tuple(found)
 
     def wrapper(self) -> dict[str, object]:
@@ -167,12 +191,17 @@ class _Page:
         result = {name: f"result.{name}" for name in program.forward.results}
         tensors = [result[p.name] for p in needs if p.role not in ("size", "scalar")]
         numbers = [result[p.name] for p in needs if p.role in ("size", "scalar")]
-        gradients = [f"gradients.d{p.name}" if p.role == "input" else "None" for p in program.forward.parameters]
+        gradients = [
+            f"gradients.d{p.name}" if p.role == "input" else "None"
+            for p in program.forward.parameters
+        ]
         output, upstream = program.forward.results[0], program.backward.parameters[0]
         inputs = [p.name for p in program.forward.tensors]
         return {
             "output": output,
-            "public": wrapped(f"def {program.name}", self.arguments(program.forward), " -> Tensor:"),
+            "public": wrapped(
+                f"def {program.name}", self.arguments(program.forward), " -> Tensor:"
+            ),
             "output_shape": _shape(self.axes(upstream)),
             "upstream": upstream.name,
             "inputs_tensors": ", ".join(f"{name}: Tensor" for name in inputs),
@@ -189,7 +218,9 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
     if indent + len(line) <= LINE:
         return line
     margin = " " * (indent + 4)
-    return "\n".join([f"{head}(", *(f"{margin}{item}," for item in items), f"{' ' * indent}){tail}"])
+    return "\n".join(
+        [f"{head}(", *(f"{margin}{item}," for item in items), f"{' ' * indent}){tail}"]
+    )
 
 
 def _shape(axes: tuple[str, ...]) -> str:

@@ -1,0 +1,42 @@
+# Two commands do everything: `make` derives, proves and generates; `make test` tests.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := generate
+.PHONY: generate check test test-gpu lint format bench clean
+
+# The virtual environment stands when this file is newer than pyproject.toml.
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gradform needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+generate: $(READY)  ## derive, prove, write generated/, compare with autograd, print the table
+	$(BIN)/python -m codegen
+
+check: $(READY)  ## say whether generated/ is up to date; writes nothing
+	$(BIN)/python -m codegen --check
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint check  ## everything that must hold before a commit
+	$(BIN)/python -m pytest -n 2
+
+test-gpu: $(READY)  ## the checks that need a GPU
+	$(BIN)/python -m pytest -m gpu
+
+bench: $(READY)  ## ratios against torch, side by side in one run
+	$(BIN)/python benchmarks/closed_forms.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
