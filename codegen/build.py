@@ -178,6 +178,7 @@ class _Builder:
         none of them has.
         """
         saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
+        saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
         output = self.definition.output
         upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
         lowering = Lowering(

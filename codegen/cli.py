@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,7 +117,7 @@ def _generated(forwards) -> list[Generated]:
 
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    width = None if stream.isatty() else PLAIN_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False)
 
 

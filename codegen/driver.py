@@ -1,13 +1,12 @@
 """The driver: from a forward to a file that may be written.
 
-    derive          Forward   -> Proved     derived, and confirmed independently
-    (derive/derivation.py) program_of      Proved    -> Program    shapes, indices, arguments,
-    checks: every decision Target.render   Program   -> str        text; a printer and templates
-    that only loop and print Target.largest_difference               the text, run: autograd
-    computes the same gradients write_all       texts     -> files      all of them or none
+    derive                     Forward -> Proved    derived, and confirmed independently
+    program_of                 Proved  -> Program   shapes, indices, arguments, checks: every decision
+    Target.render              Program -> str       a printer, and templates that only loop and print
+    Target.largest_difference  str     -> float     the text is run beside autograd
+    write_all                  texts   -> files     all of them or none
 
-`generate` takes one forward through all but the last; ``tests/test_driver.py`` holds it to this
-table.
+`generate` takes one forward through all but the last; ``tests/test_codegen.py`` holds it to this.
 """
 
 from __future__ import annotations

@@ -370,7 +370,7 @@ class Lowering:
         source = self.fitted(source, plain(source_frame))
         index = self.index(hot.operand, label_axes)
         dims = (Dim(hot.axis), *plain(others))
-        return self.arranged(Gathered(index, source, hot.axis.name, dims=dims), frame)
+        return self.arranged(Gathered(index, source, dims=dims), frame)
 
     def _contraction(self, e: Sum, frame, picked) -> Value:
         constants = [f for f in Mul.make_args(e.operand) if not _axes_at(f, picked)]
@@ -499,9 +499,9 @@ def _sizes_in(node) -> set[str]:
     found: set[str] = set()
     if isinstance(node, SizeOf):
         found.add(node.name)
-    if isinstance(node, (OneHotOf, Gathered)):
+    if isinstance(node, OneHotOf):
         found.add(node.size)
-    if isinstance(node, (Expand, Zeros)):
+    if isinstance(node, (Expand, Zeros, Gathered)):
         found |= {dim.axis.name for dim in node.dims if not dim.one}
     for value in vars(node).values() if hasattr(node, "__dataclass_fields__") else ():
         items = value if isinstance(value, tuple) else (value,)

@@ -188,7 +188,6 @@ class Gathered(Value):
 
     index: Value
     source: Value
-    size: str
 
 
 @dataclass(frozen=True)

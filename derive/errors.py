@@ -53,9 +53,13 @@ class QuestionError(Exception):
 
 
 class NotationError(QuestionError):
-    """The mathematics is not written in the notation: a wrong axis, a wrong name, a label in
-    arithmetic.
+    """The mathematics is not written in the notation: a wrong axis, a wrong name, a misused label.
+
+    Where no place is given, it is the line of the user's that led here.
     """
+
+    def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
+        super().__init__(problem, remedy, place or caller_place())
 
 
 class UnprovedError(Exception):
@@ -66,9 +70,7 @@ class UnprovedError(Exception):
 
 
 def caller_place() -> Place | None:
-    """The nearest line on the stack that belongs neither to gradform nor to SymPy: the user's
-    own.
-    """
+    """The nearest line on the stack that is neither gradform's nor SymPy's: the user's own."""
     ours = str(Path(__file__).parent)
     mathematics = str(Path(__file__).parent / "math")
     frame = sys._getframe(1)

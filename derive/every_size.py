@@ -151,7 +151,7 @@ def normal_form(e: Expr) -> Expr:
         return normal_form(_by_indicators(e))
     e = e.func(*map(normal_form, e.args))
     if isinstance(e, log):
-        return split_log(e)
+        return split_log(e.args[0])
     return _at_deltas(e) if isinstance(e, (Add, Mul)) and e.has(KroneckerDelta) else e
 
 

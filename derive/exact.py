@@ -64,21 +64,21 @@ def is_zero(e: Expr) -> bool:
     return ZeroTest().is_zero(e)
 
 
-def split_log(e: log) -> Expr:
-    """log(a*b) = log(a) + log(b), log(a**k) = k*log(a), log(exp(z)) = z, each only for positive
-    a and b.
+def split_log(argument: Expr) -> Expr:
+    """The logarithm of ``argument``: log(a*b) = log(a) + log(b), log(a**k) = k*log(a), log(exp(z)) = z.
+
+    Each only for positive a and b.
     """
-    argument = e.args[0]
     if isinstance(argument, exp):
         return argument.exp
     if isinstance(argument, Mul):
         positive = [f for f in argument.args if is_positive(f)]
         rest = Mul(*(f for f in argument.args if not is_positive(f)))
         if positive and (rest != 1 or len(positive) > 1):
-            return Add(*(split_log(log(f)) for f in positive), *([log(rest)] if rest != 1 else []))
+            return Add(*map(split_log, positive), log(rest))
     if isinstance(argument, Pow) and is_positive(argument.base):
-        return argument.exp * split_log(log(argument.base))
-    return e
+        return argument.exp * split_log(argument.base)
+    return log(argument)
 
 
 def is_positive(e: Expr) -> bool:
@@ -149,7 +149,7 @@ class ZeroTest:
         if isinstance(e, Piecewise):
             return self._choice(e)
         if isinstance(e, log):
-            split = split_log(e)
+            split = split_log(e.args[0])
             if split != e:
                 return self.rational(split)
         if isinstance(e, Function) and not isinstance(type(e), UndefinedFunction):

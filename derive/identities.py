@@ -74,12 +74,6 @@ def _move_out(node, knowledge):
     return Mul(*outside) * summed(Mul(*inside), node.axes, knowledge.relations.size)
 
 
-def _count(node, knowledge):
-    if isinstance(node, Sum) and not set(node.axes) <= axes_of(node.operand):
-        return summed(node.operand, node.axes, knowledge.relations.size)
-    return None
-
-
 def _nest(node, knowledge):
     if isinstance(node, Sum) and isinstance(node.operand, Sum):
         inner = node.operand
@@ -156,17 +150,10 @@ identities: tuple[Identity, ...] = (
     ),
     Identity(
         "constant factor",
-        "Sum(c*a, N) = c*Sum(a, N)",
+        "Sum(c*a, N) = c*Sum(a, N), and Sum(c, N) = N*c",
         "c does not vary along N",
-        "what does not vary along the axis moves out of the sum",
+        "what does not vary along the axis moves out of the sum, or is counted",
         _move_out,
-    ),
-    Identity(
-        "count",
-        "Sum(c, N) = N*c",
-        "c does not vary along N",
-        "a constant is counted",
-        _count,
     ),
     Identity(
         "nested sums",

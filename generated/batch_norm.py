@@ -14,8 +14,8 @@ The closed form:
     dbias = Sum(dy, N)
     dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4, 4x2; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
 
 At the edges:
 
@@ -82,7 +82,7 @@ class BatchNormChain(NamedTuple):
 
 
 def _in_float32(rounds: int):
-    """Compute float16 and bfloat16 in float32; round the first results to the first tensor's format."""
+    """Compute float16 and bfloat16 in float32; round the first results back to that format."""
 
     def decorate(function):
         @functools.wraps(function)
@@ -96,8 +96,8 @@ def _in_float32(rounds: int):
                 return a.float() if isinstance(a, Tensor) and a.dtype in HALF else a
 
             result = function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()})
-            rounded = {name: getattr(result, name).to(formats[0]) for name in result._fields[:rounds]}
-            return result._replace(**rounded)
+            names = result._fields[:rounds]
+            return result._replace(**{name: getattr(result, name).to(formats[0]) for name in names})
 
         return widened
 
@@ -105,7 +105,7 @@ def _in_float32(rounds: int):
 
 
 def _check_shapes(**arguments) -> dict[str, int]:
-    """The size of every axis. Raises TypeError for what is no tensor, ValueError for a wrong shape."""
+    """The size of every axis. TypeError for what is no tensor, ValueError for a wrong shape."""
     sizes, owner = {"1": 1}, {"1": "a kept dimension"}
     for name, (tensor, axes) in arguments.items():
         if not isinstance(tensor, Tensor):

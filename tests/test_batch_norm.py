@@ -1,0 +1,414 @@
+"""The generated batch norm: its five functions against references typed by hand, and its edges."""
+
+import pytest
+import torch
+from references import (
+    SIZES,
+    UPSTREAMS,
+    assert_fields_within,
+    assert_leaves_alone,
+    assert_rounded_once,
+    assert_within,
+    batch_norm_atoms_by_hand,
+    batch_norm_by_hand,
+    batch_norm_case,
+    batch_norm_through_torch,
+    doubled,
+    gradients_of_atoms,
+    largest,
+    torch_batch_norm,
+    value_and_gradients,
+)
+
+from generated.batch_norm import (
+    batch_norm,
+    batch_norm_atoms,
+    batch_norm_backward,
+    batch_norm_chain,
+    batch_norm_forward,
+)
+
+GRADIENTS = ("dx", "dgain", "dbias")
+DTYPES = (torch.float64, torch.float32)
+HALVES = (torch.float16, torch.bfloat16)
+TAKE_INPUTS = (batch_norm, batch_norm_forward, batch_norm_atoms)
+
+
+def saved_by(forward) -> dict[str, torch.Tensor]:
+    """What the forward saved for the backward, by name."""
+    return {name: value for name, value in forward._asdict().items() if name != "y"}
+
+
+def backward_of(case, eps=1e-5):
+    forward = batch_norm_forward(*case.inputs, eps=eps)
+    return batch_norm_backward(case.dy, **saved_by(forward))
+
+
+def only(expected, names):
+    return {name: expected[name] for name in names}
+
+
+# The comparison and the references themselves
+
+
+@pytest.mark.parametrize(
+    ("got", "reference"),
+    [
+        pytest.param(torch.zeros(3), torch.zeros(1, 3).double(), id="a shape that broadcasts"),
+        pytest.param(torch.zeros(3), torch.zeros(3), id="a reference of float32"),
+        pytest.param(torch.zeros(3).double(), torch.zeros(3).double(), id="a result of float64"),
+        pytest.param(torch.tensor([1.0, 1.00001]), torch.ones(2).double(), id="a difference"),
+        pytest.param(torch.tensor([1.0, torch.nan]), torch.ones(2).double(), id="a NaN"),
+    ],
+)
+def test_the_comparison_refuses(got, reference):
+    with pytest.raises(AssertionError):
+        assert_within(got, reference, torch.float32, "a result")
+
+
+@pytest.mark.parametrize("n", [2, 5, 32])
+def test_the_reference_agrees_with_torchs_own_batch_norm(n):
+    case = batch_norm_case(n, 7)
+    mine = value_and_gradients(batch_norm_by_hand, case.inputs, case.dy)
+    torchs = value_and_gradients(batch_norm_through_torch, case.inputs, case.dy)
+    for a, b in zip((mine[0], *mine[1]), (torchs[0], *torchs[1]), strict=True):
+        assert_within(a, b, torch.float64, "the reference", case.size_of_the_terms_of_dx())
+
+
+# The values and the gradients
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.1, 1.0])
+@pytest.mark.parametrize(("n", "c"), SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_value_and_gradients_agree_with_autograd(dtype, n, c, eps):
+    case = batch_norm_case(n, c, dtype, seed=n)
+    expected = case.expected(eps)
+    cancels = n == 2 and eps < 1
+    scales = {"dx": case.size_of_the_terms_of_dx(eps)} if cancels else {}
+
+    forward = batch_norm_forward(*case.inputs, eps=eps)
+    assert_within(forward.y, expected["y"], dtype, "y")
+    assert_fields_within(backward_of(case, eps), only(expected, GRADIENTS), dtype, scales)
+
+    y, gradients = value_and_gradients(
+        lambda *inputs: batch_norm(*inputs, eps=eps), case.inputs, case.dy
+    )
+    assert_within(y, expected["y"], dtype, "y")
+    for name, gradient in zip(GRADIENTS, gradients, strict=True):
+        assert_within(gradient, expected[name], dtype, name, scales.get(name))
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+def test_eps_is_the_fourth_argument_and_1e_5_by_default(function):
+    case = batch_norm_case(5, 3)
+    x = case.x * 1e-3  # a variance as small as eps
+
+    def y(*scalars):
+        result = function(x, case.gain, case.bias, *scalars)
+        return result if isinstance(result, torch.Tensor) else result.y
+
+    for scalars, eps in (((), 1e-5), ((0.1,), 0.1)):
+        expected = batch_norm_by_hand(x, case.gain, case.bias, eps)
+        assert_within(y(*scalars), expected, torch.float64, "y")
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_upstream_may_have_any_layout(dtype, upstream):
+    case = batch_norm_case(8, 5, dtype, seed=1, upstream=upstream)
+    assert case.dy.is_contiguous() == (upstream == "contiguous")
+    assert (0 in case.dy.stride()) == upstream.startswith("stride 0")
+    expected = case.expected()
+    # An upstream gradient that is the same in every row cancels in dx, not in its terms.
+    scales = {"dx": case.size_of_the_terms_of_dx(), "dgain": largest(case.dy) * 8}
+    if upstream in ("contiguous", "transposed"):
+        scales = {}
+    assert_fields_within(backward_of(case), only(expected, GRADIENTS), dtype, scales)
+    _, gradients = value_and_gradients(batch_norm, case.inputs, case.dy)
+    for name, gradient in zip(GRADIENTS, gradients, strict=True):
+        assert_within(gradient, expected[name], dtype, name, scales.get(name))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inputs_may_have_any_layout(dtype):
+    case = batch_norm_case(6, 4, dtype)
+    wide = batch_norm_case(12, 8, dtype, seed=3)
+    layouts = {
+        "transposed": (case.x.t().contiguous().t(), case.gain, case.bias),
+        "every second": (wide.x[::2, 1::2], wide.gain[::2], wide.bias[1::2]),
+        "expanded": (case.x[:, :1].expand(6, 4), case.gain[:1].expand(4), case.bias[:1].expand(4)),
+    }
+    for layout, inputs in layouts.items():
+        y, gradients = value_and_gradients(
+            lambda *i: batch_norm(*i), [t.detach() for t in inputs], case.dy
+        )
+        exact_y, exact = value_and_gradients(batch_norm_by_hand, doubled(*inputs), case.dy.double())
+        assert_within(y, exact_y, dtype, f"y, {layout}")
+        for name, gradient, reference in zip(GRADIENTS, gradients, exact, strict=True):
+            assert_within(gradient, reference, dtype, f"{name}, {layout}")
+
+
+def test_frozen_inputs_do_not_disturb_the_others():
+    case = batch_norm_case(7, 3)
+    expected = case.expected()
+    for position, name in enumerate(GRADIENTS):
+        inputs = [t.clone().requires_grad_(i == position) for i, t in enumerate(case.inputs)]
+        batch_norm(*inputs).backward(case.dy)
+        assert_within(inputs[position].grad, expected[name], torch.float64, name)
+        assert sum(t.grad is not None for t in inputs) == 1
+
+
+# The atoms and the chain
+
+
+@pytest.mark.parametrize(("n", "c"), SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_atom_agrees_with_the_reference(dtype, n, c):
+    case = batch_norm_case(n, c, dtype, seed=n)
+    by_hand = batch_norm_atoms_by_hand(*doubled(*case.inputs))
+    assert_fields_within(batch_norm_atoms(*case.inputs), by_hand, dtype)
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.1])
+@pytest.mark.parametrize(("n", "c"), SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_chain_gives_the_gradient_of_every_atom(dtype, n, c, eps):
+    case = batch_norm_case(n, c, dtype, seed=n)
+    leaves = [tensor.requires_grad_() for tensor in doubled(*case.inputs)]
+    by_hand = batch_norm_atoms_by_hand(*leaves, eps=eps)
+    inputs = dict(zip(("x", "gain", "bias"), leaves, strict=True))
+    expected = gradients_of_atoms(by_hand, inputs, case.dy.double())
+
+    atoms = batch_norm_atoms(*case.inputs, eps=eps)
+    chain = batch_norm_chain(case.dy, *case.inputs, **atoms._asdict(), eps=eps)
+    scales = {"dmean": largest(expected["ddiff"])}  # a column sum that may cancel
+    if n == 2:
+        scales["dx"] = case.size_of_the_terms_of_dx(eps)
+    assert_fields_within(chain, expected, dtype, scales)
+
+
+# Facts
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_columns_of_dx_sum_to_zero(upstream):
+    case = batch_norm_case(32, 5, upstream=upstream)
+    sums = backward_of(case).dx.sum(0)
+    scale = 32 * case.size_of_the_terms_of_dx()
+    assert_within(sums, torch.zeros(5).double(), torch.float64, "the sums", scale)
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.1])
+def test_gradcheck_agrees(eps):
+    inputs = [tensor.requires_grad_() for tensor in batch_norm_case(5, 3).inputs]
+    assert torch.autograd.gradcheck(
+        lambda x, gain, bias: batch_norm(x, gain, bias, eps), inputs, atol=1e-7, rtol=1e-6
+    )
+
+
+def test_the_forwards_saved_tensors_give_the_backward_of_the_differentiable_function():
+    case = batch_norm_case(9, 4, torch.float32)
+    y, gradients = value_and_gradients(batch_norm, case.inputs, case.dy)
+    forward = batch_norm_forward(*case.inputs)
+    by_name = batch_norm_backward(dy=case.dy, **saved_by(forward))
+    assert torch.equal(forward.y, y)
+    for name, gradient in zip(GRADIENTS, gradients, strict=True):
+        assert torch.equal(getattr(by_name, name), gradient)
+
+
+def test_a_second_derivative_is_refused_and_not_wrong():
+    case = batch_norm_case(5, 3)
+    x = case.x.requires_grad_()
+    (dx,) = torch.autograd.grad(
+        batch_norm(x, case.gain, case.bias), x, case.dy.requires_grad_(), create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.square().sum().backward()
+
+
+def test_no_function_changes_its_arguments():
+    case = batch_norm_case(6, 4)
+    for function in TAKE_INPUTS:
+        assert_leaves_alone(function, *case.inputs)
+    forward = batch_norm_forward(*case.inputs)
+    atoms = batch_norm_atoms(*case.inputs)
+    assert_leaves_alone(batch_norm_backward, case.dy, **saved_by(forward))
+    assert_leaves_alone(batch_norm_chain, case.dy, *case.inputs, **atoms._asdict())
+
+    leaves = [tensor.clone().requires_grad_() for tensor in case.inputs]
+    y = batch_norm(*leaves)
+    assert_leaves_alone(lambda *_: y.backward(case.dy), case.dy, *leaves)
+
+
+# Columns far from zero
+
+
+@pytest.mark.parametrize(("n", "c"), SIZES)
+def test_float32_stays_within_tolerance_at_column_offsets_of_1e4(n, c):
+    case = batch_norm_case(n, c, torch.float32, seed=n, offset=1e4)
+    expected = case.expected()
+    scales = {"dx": case.size_of_the_terms_of_dx()} if n == 2 else {}
+    assert_within(batch_norm_forward(*case.inputs).y, expected["y"], torch.float32, "y")
+    assert_fields_within(backward_of(case), only(expected, GRADIENTS), torch.float32, scales)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "c"), [size for size in SIZES if size[0] >= 5])
+def test_float32_is_at_least_as_accurate_as_torchs_batch_norm_at_offsets_of_1e4(n, c, seed):
+    """Each against its own float64, as torch's variance is the biased one; dbias is one sum."""
+
+    def errors(function, reference):
+        y, gradients = value_and_gradients(function, case.inputs, case.dy)
+        exact_y, exact = value_and_gradients(reference, doubled(*case.inputs), case.dy.double())
+        pairs = zip(("y", *GRADIENTS), (y, *gradients), (exact_y, *exact), strict=True)
+        return {name: largest(a.double() - b) / largest(b) for name, a, b in pairs}
+
+    case = batch_norm_case(n, c, torch.float32, seed=seed, offset=1e4)
+    ours = errors(batch_norm, batch_norm_by_hand)
+    torchs = errors(torch_batch_norm, torch_batch_norm)
+    for name in ("y", "dx", "dgain"):
+        assert ours[name] <= torchs[name], name
+
+
+# float16 and bfloat16
+
+
+@pytest.mark.parametrize("n", [5, 4096])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision_is_reduced_in_float32_and_rounded_once(dtype, n):
+    case = batch_norm_case(n, 3, dtype, offset=4.0)
+    expected = case.expected()
+    forward = batch_norm_forward(*case.inputs)
+    backward = backward_of(case)
+    y, gradients = value_and_gradients(batch_norm, case.inputs, case.dy)
+
+    assert_rounded_once(forward.y, expected["y"], dtype, "y")
+    assert_rounded_once(y, expected["y"], dtype, "y")
+    assert backward._fields == GRADIENTS
+    for name, gradient in zip(GRADIENTS, gradients, strict=True):
+        assert_rounded_once(getattr(backward, name), expected[name], dtype, name)
+        assert_rounded_once(gradient, expected[name], dtype, name)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision_atoms_and_chain_are_of_float32(dtype):
+    case = batch_norm_case(64, 3, dtype)
+    by_hand = batch_norm_atoms_by_hand(*doubled(*case.inputs))
+    atoms = batch_norm_atoms(*case.inputs)
+    assert_fields_within(atoms, by_hand, torch.float32)
+    chain = batch_norm_chain(case.dy, *case.inputs, **atoms._asdict())
+    for name in GRADIENTS:
+        assert_within(getattr(chain, name), case.expected()[name], torch.float32, name)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_backward_gives_dys_dtype_whatever_the_order_of_the_names(dtype):
+    case = batch_norm_case(6, 3, dtype)
+    saved = saved_by(batch_norm_forward(*case.inputs))
+    assert [g.dtype for g in batch_norm_backward(dy=case.dy, **saved)] == [dtype] * 3
+    assert [g.dtype for g in batch_norm_backward(**saved, dy=case.dy)] == [dtype] * 3
+
+
+# Edges
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+def test_one_row_has_no_unbiased_variance(function):
+    case = batch_norm_case(1, 3)
+    with pytest.raises(ValueError, match=r"var.*N - 1 is 0"):
+        function(*case.inputs)
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+def test_no_rows_have_no_mean(function):
+    case = batch_norm_case(0, 3)
+    with pytest.raises(ValueError, match=r"mean.*N is 0"):
+        function(*case.inputs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_constant_column_gives_the_bias_and_finite_gradients(dtype):
+    case = batch_norm_case(6, 3, dtype)
+    case.x[:, 1] = 1234.5
+    expected = case.expected()
+    y, gradients = value_and_gradients(batch_norm, case.inputs, case.dy)
+    assert torch.equal(y[:, 1], case.bias[1].expand(6))
+    assert_within(y, expected["y"], dtype, "y")
+    assert gradients[1][1] == 0
+    for name, gradient in zip(GRADIENTS, gradients, strict=True):
+        assert_within(gradient, expected[name], dtype, name)
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.complex64])
+@pytest.mark.parametrize("position", range(3))
+def test_inputs_that_are_not_floating_point_are_named(function, dtype, position):
+    inputs = list(batch_norm_case(4, 3).inputs)
+    inputs[position] = inputs[position].to(dtype)
+    with pytest.raises(TypeError, match=rf"\b{('x', 'gain', 'bias')[position]}\b.*floating"):
+        function(*inputs)
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize(
+    ("position", "shape", "name"),
+    [
+        (0, (4,), "x"),
+        (0, (4, 3, 1), "x"),
+        (1, (4,), "gain"),
+        (1, (1,), "gain"),
+        (1, (1, 3), "gain"),
+        (1, (), "gain"),
+        (2, (4,), "bias"),
+        (2, (1, 3), "bias"),
+        (2, (4, 3), "bias"),
+    ],
+)
+def test_inputs_whose_shapes_do_not_fit_are_named(function, position, shape, name):
+    inputs = list(batch_norm_case(4, 3).inputs)
+    inputs[position] = torch.randn(shape, dtype=torch.float64)
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        function(*inputs)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 1), (3, 4), (5, 3), (4, 3, 1), ()])
+def test_an_upstream_gradient_of_another_shape_is_refused(shape):
+    case = batch_norm_case(4, 3)
+    dy = torch.randn(shape, dtype=torch.float64)
+    saved = saved_by(batch_norm_forward(*case.inputs))
+    atoms = batch_norm_atoms(*case.inputs)
+    with pytest.raises(ValueError, match=r"\bdy\b"):
+        batch_norm_backward(dy, **saved)
+    with pytest.raises(ValueError, match=r"\bdy\b"):
+        batch_norm_chain(dy, *case.inputs, **atoms._asdict())
+
+
+@pytest.mark.parametrize("name", ["gain", "inv_std", "xhat"])
+def test_a_saved_tensor_of_another_shape_is_named(name):
+    case = batch_norm_case(4, 3)
+    saved = saved_by(batch_norm_forward(*case.inputs))
+    saved[name] = saved[name][..., :1]
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        batch_norm_backward(case.dy, **saved)
+
+
+@pytest.mark.parametrize("name", ["mean", "diff", "diff2", "var", "inv_std", "xhat", "y"])
+def test_an_atom_of_another_shape_is_named(name):
+    case = batch_norm_case(4, 3)
+    atoms = batch_norm_atoms(*case.inputs)._asdict()
+    atoms[name] = atoms[name].sum(0)  # (3,), as the published code has it for the mean
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        batch_norm_chain(case.dy, *case.inputs, **atoms)
+
+
+def test_what_is_no_tensor_is_named():
+    case = batch_norm_case(4, 3)
+    with pytest.raises(TypeError, match=r"\bgain\b"):
+        batch_norm_forward(case.x, 2.0, case.bias)
+
+
+def test_no_columns_give_no_columns():
+    case = batch_norm_case(4, 0)
+    y, gradients = value_and_gradients(batch_norm, case.inputs, case.dy)
+    assert [tuple(t.shape) for t in (y, *gradients)] == [(4, 0), (4, 0), (0,), (0,)]

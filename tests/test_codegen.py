@@ -1,0 +1,274 @@
+"""From a proved closed form to a file: what the code looks like, how it is written, what the commands say."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from forwards import HEAD, OWN, write
+
+import codegen.driver
+from codegen import cli, generate
+from codegen.cli import main
+from codegen.writing import write_all
+from derive import UnprovedError, forward_from
+from derive.library import list_forwards
+
+ROOT = Path(codegen.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def built_in():
+    return {f.definition.snake: generate(f) for f in list_forwards()}
+
+
+def function(text: str, name: str) -> str:
+    """The lines of one function of a generated module, without its docstring."""
+    body = re.search(rf"^def {name}\(.*?(?=^@|^class |^def |\Z)", text, re.M | re.S).group()
+    return re.sub(r'""".*?"""', "", body, flags=re.S)
+
+
+def test_the_driver_runs_the_stages_of_its_docstring():
+    listed = re.findall(r"^    ([\w.]+)\s{2,}", codegen.driver.__doc__, re.M)
+    assert listed == [
+        "derive",
+        "program_of",
+        "Target.render",
+        "Target.largest_difference",
+        "write_all",
+    ]
+    source = Path(codegen.driver.__file__).read_text()
+    places = [source.rindex(f"{name.split('.')[-1]}(") for name in listed[:-2]]
+    assert places == sorted(places)
+
+
+def test_batch_norm_reads_as_a_person_writes_it(built_in):
+    code = function(built_in["batch_norm"].text, "batch_norm_backward")
+    lines = [line.strip() for line in code.strip().split("\n")]
+    assert "dbias = dy.sum(0)" in lines and "dgain = (dy * xhat).sum(0)" in lines
+    assert "dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)" in lines
+    assert code.count(".sum(") == 2
+
+
+def test_softmax_nll_uses_an_index_and_one_tensor_of_full_size(built_in):
+    text = built_in["softmax_nll"].text
+    assert "one_hot" not in text
+    code = function(text, "softmax_nll_backward")
+    assert "dlogits = dloss / N * probs" in code and ".scatter_add_(1, labels" in code
+
+
+def test_the_forward_that_is_emitted_takes_no_logarithm_of_probabilities(built_in):
+    code = function(built_in["softmax_nll"].text, "softmax_nll_forward")
+    assert "torch.log(probs)" not in code and "torch.log(counts_sum" in code
+
+
+def test_no_size_is_a_literal(built_in):
+    """The whole numbers in the code are dimensions, exponents and those of the mathematics."""
+    for name, result in built_in.items():
+        for kind in ("forward", "backward", "atoms", "chain"):
+            code = ast.parse(function(result.text, f"{name}_{kind}"))
+            numbers = {n.value for n in ast.walk(code) if isinstance(n, ast.Constant)}
+            assert {n for n in numbers if isinstance(n, int)} <= {0, 1, 2, 3, True}, (name, kind)
+
+
+def test_the_docstring_has_the_formula_the_proof_and_the_edges(built_in):
+    text = built_in["batch_norm"].text
+    assert "dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))" in text
+    assert "for every" in text and "ValueError where N - 1 is 0: var divides by it." in text
+    header = text.split('"""')[0]
+    assert "batch_norm.py" in header and re.search(r"sha256: [0-9a-f]{64}", header)
+    assert not re.search(r"20\d\d-\d\d", header) and str(ROOT) not in text
+
+
+def test_generated_files_are_up_to_date(capsys):
+    assert main(["--check", "--out", str(ROOT / "generated")]) == 0
+    assert "batch_norm" in capsys.readouterr().out
+
+
+def test_the_table_says_what_was_done(tmp_path, capsys):
+    assert main(["softmax_nll", "--out", str(tmp_path / "deep" / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "dlogits = dloss*(probs - OneHot(labels, C))/N" in out
+    assert "every size" in out and re.search(r"\de-1\d", out) and " s " in out
+    assert "\x1b" not in out
+    assert (tmp_path / "deep" / "out" / "softmax_nll.py").is_file()
+
+
+def test_check_shows_a_readable_difference_and_writes_nothing(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["batch_norm", "--out", str(out)]) == 0
+    file = out / "batch_norm.py"
+    edited = file.read_text().replace("dgain / (N - 1)", "dgain / N")
+    file.write_text(edited)
+    capsys.readouterr()
+    assert main(["batch_norm", "--check", "--out", str(out)]) == 1
+    shown = capsys.readouterr()
+    assert "-    dx = gain * inv_std * (dy - dbias / N - dgain / N * xhat)" in shown.out
+    assert "+    dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)" in shown.out
+    assert "out of date" in shown.err and file.read_text() == edited
+    assert main(["softmax_nll", "--check", "--out", str(tmp_path / "none")]) == 1
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_unproved_derivative_leaves_everything_as_it_was(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    assert main(["--out", str(out)]) == 0
+    before = {f.name: (f.read_bytes(), f.stat().st_mtime_ns) for f in out.iterdir()}
+    capsys.readouterr()
+
+    def unproved(form, progress=None):
+        if (
+            form.definition.snake == "softmax_nll"
+        ):  # the second of the two: the first was already done
+            raise UnprovedError("SoftmaxNLL: dlogits is unproved")
+        return right(form)
+
+    right = codegen.driver.derive.__globals__["prove"]
+    monkeypatch.setitem(codegen.driver.derive.__globals__, "prove", unproved)
+    assert main(["--out", str(out)]) == 1
+    assert "dlogits is unproved" in capsys.readouterr().err
+    assert {f.name: (f.read_bytes(), f.stat().st_mtime_ns) for f in out.iterdir()} == before
+
+
+def test_code_that_differs_from_autograd_is_not_emitted(tmp_path, capsys, monkeypatch):
+    """The comparison is the last gate: a printer that prints something else is stopped there."""
+    render = cli.generate.__defaults__[0].render
+    target = cli.generate.__defaults__[0]
+    monkeypatch.setattr(
+        target,
+        "render",
+        lambda program: render(program).replace("dbias / N", "dbias"),
+        raising=False,
+    )
+    assert main(["batch_norm", "--out", str(tmp_path / "out")]) == 1
+    assert "away from autograd" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_comparison_sees_every_gradient_of_the_chain(tmp_path, monkeypatch):
+    target = generate.__defaults__[0]
+    render = target.render
+    for old, new in (
+        ("dmean = -ddiff", "dmean = ddiff"),
+        ("return BatchNormGradients(dx, dgain", "return BatchNormGradients(dx, dbias"),
+        (
+            "y = gain * xhat + bias\n    return BatchNormForward",
+            "y = gain * xhat\n    return BatchNormForward",
+        ),
+    ):
+        assert old in render_of(render)
+        monkeypatch.setattr(
+            target, "render", lambda p, o=old, n=new: render(p).replace(o, n), raising=False
+        )
+        with pytest.raises(UnprovedError, match="away from autograd"):
+            generate(forward_from("batch_norm"))
+
+
+def render_of(render):
+    from codegen.build import program_of
+    from derive import derive
+
+    forward = forward_from("batch_norm")
+    return render(program_of(derive(forward), Path("batch_norm.py"), "0" * 64))
+
+
+def run(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "codegen", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        cwd=ROOT,
+    )
+
+
+def test_the_same_bytes_under_any_hash_seed(tmp_path):
+    file = write(tmp_path, "AbsoluteFourthNorm", "WeightedNLL", "Attention")
+    outputs = []
+    for seed in ("0", "1", "4242"):
+        out = tmp_path / f"out{seed}"
+        result = run("softmax_nll", "batch_norm", file, "--out", out, PYTHONHASHSEED=seed)
+        assert result.returncode == 0, result.stderr
+        outputs.append({f.name: f.read_bytes() for f in sorted(out.iterdir())})
+    assert len(outputs[0]) == 5 and outputs[0] == outputs[1] == outputs[2]
+
+
+def test_a_killed_run_leaves_whole_files(tmp_path):
+    out = tmp_path / "out"
+    assert main(["softmax_nll", "--out", str(out)]) == 0
+    before = (out / "softmax_nll.py").read_bytes()
+    for delay in (0.5, 2.0):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "codegen", "softmax_nll", "--out", str(out)],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (out / "softmax_nll.py").read_bytes() == before
+
+
+def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
+    old = tmp_path / "a.py"
+    old.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("codegen.writing._temporary", full)
+    with pytest.raises(Exception, match="No space left"):
+        write_all({old: "new", tmp_path / "b.py": "new"})
+    assert old.read_text() == "old" and list(tmp_path.iterdir()) == [old]
+
+
+def test_an_output_folder_that_is_a_file_is_refused(tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert main(["softmax_nll", "--out", str(tmp_path / "file")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_two_forwards_for_one_file_are_refused(tmp_path, capsys):
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(f"{HEAD}\n\nclass Same(Forward):{OWN['Swish']}")
+    assert (
+        main([str(tmp_path / "one.py"), str(tmp_path / "two.py"), "--out", str(tmp_path / "out")])
+        == 2
+    )
+    assert "the same file" in capsys.readouterr().err
+
+
+def test_hostile_docstrings_stay_docstrings(tmp_path):
+    doc = 'A \\"\\"\\" quote, {{ program.name }}, {% raw %}, a back\\\\slash and \\\\N{BULLET}'
+    file = tmp_path / "hostile.py"
+    file.write_text(
+        f'{HEAD}\n\nclass Hostile(Forward):\n    """{doc}"""\n    x = Input(N)\n    y = 2 * x\n'
+    )
+    text = generate(forward_from(file)).text
+    compile(text, "hostile", "exec")
+    assert "{{ program.name }}" in text
+
+
+def test_an_axis_and_a_tensor_may_share_a_name(tmp_path):
+    file = tmp_path / "shared.py"
+    file.write_text(
+        f"{HEAD}\nR = Axis('C')\n\nclass Shared(Forward):\n    C = Input(N, R)\n    y = C - Sum(C, R) / R\n"
+    )
+    result = generate(forward_from(file))
+    assert "C_size = " in result.text and result.largest_difference < 1e-12
+
+
+def test_a_function_that_the_target_lacks_is_named(tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"from sympy import besselj\n{HEAD}\n\nclass Mine(Forward):\n    x = Input(N)\n    y = besselj(0, x)\n"
+    )
+    assert main([str(file), "--out", str(tmp_path / "out")]) in (1, 2)
+    assert "besselj" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -1,0 +1,94 @@
+"""The zero test says True only for what is zero, and recognises what the proofs need."""
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import Abs, Piecewise, Rational, exp, log, sign, sqrt, tanh
+
+from derive.exact import Indicator, is_zero
+
+x, y, z, a = sympy.symbols("x y z a", real=True)
+p, q = sympy.symbols("p q", positive=True)
+i1, i2 = Indicator("i1", "row"), Indicator("i2", "row")
+other = Indicator("i1 of another row", "another row")
+
+
+@pytest.mark.parametrize(
+    "e",
+    [
+        sqrt(x**2 + 1) ** 3 - (x**2 + 1) * sqrt(x**2 + 1),
+        ((x + y) ** 2 + 1) ** Rational(3, 2) - (x**2 + 2 * x * y + y**2 + 1) ** Rational(3, 2),
+        (x**2 + 1) ** Rational(1, 6) ** 1 * (x**2 + 1) ** Rational(1, 3) - sqrt(x**2 + 1),
+        sqrt(2) * sqrt(3) - sqrt(6),
+        exp(x + y) - exp(x) * exp(y),
+        exp(x / 2) ** 2 - exp(x),
+        exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
+        tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
+        tanh(x).diff(x) - (1 - tanh(x) ** 2),
+        1 / (x * (x + 1)) - 1 / x + 1 / (x + 1),
+        Abs(x - y) - (x - y) * sign(x - y),
+        sign(x - y) + sign(y - x),
+        x**a * x - x ** (a + 1),
+        log(p * q) - log(p) - log(q),
+        log(exp(x) / (exp(x) + exp(y))) - x + log(exp(x) + exp(y)),
+        i1 * i2,
+        i1**3 - i1,
+        Piecewise((x, x < y), (y, True)) ** 2 - Piecewise((x**2, x < y), (y**2, True)),
+    ],
+    ids=str,
+)
+def test_what_is_zero_is_recognised(e):
+    assert is_zero(e)
+
+
+@pytest.mark.parametrize(
+    "e",
+    [
+        sqrt(x**2 + 1) - x,
+        sqrt(x**2) - x,
+        exp(x + y) - exp(x) - exp(y),
+        1 / (x * (x + 1)) - 1 / x,
+        Abs(x) - x,
+        i1 * other,
+        i1 - i2,
+        log(x * y) - log(x) - log(y),  # x and y may be negative
+        x ** (2 * a) - x**a,
+        Piecewise((x, x < y), (y, True)) - x,
+        sympy.zoo,
+        sympy.nan,
+        x / (x - x) if False else 1 / x - 1 / (x + Rational(1, 10**9)),
+    ],
+    ids=str,
+)
+def test_what_is_not_zero_is_not_called_zero(e):
+    assert not is_zero(e)
+
+
+atoms = st.sampled_from(
+    [x, y, p, sympy.Integer(2), Rational(1, 3), exp(x), exp(-y), sqrt(p), sqrt(y**2 + 1)]
+)
+expressions = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda ab: ab[0] + ab[1]),
+        st.tuples(inner, inner).map(lambda ab: ab[0] * ab[1]),
+        inner.map(lambda e: e**2),
+        inner.map(lambda e: 1 / (e**2 + 1)),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(expressions, expressions, expressions)
+def test_rearranged_expressions_are_equal(e, f, g):
+    assert is_zero(e * (f + g) - sympy.expand(e * f) - e * g)
+
+
+@settings(max_examples=60, deadline=None)
+@given(expressions, expressions)
+def test_an_expression_that_differs_at_a_point_is_not_zero(e, f):
+    at = {x: Rational(3, 7), y: Rational(-5, 3), p: Rational(11, 5)}
+    if abs(sympy.N((e - f).subs(at), 30)) > 1e-15:
+        assert not is_zero(e - f)

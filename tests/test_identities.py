@@ -1,0 +1,72 @@
+"""Every identity is true: both sides are evaluated on random rationals and are equal, exactly."""
+
+import pytest
+from evaluate import Numbers
+from sympy import Integer
+
+from derive.facts import Facts
+from derive.forward import Forward
+from derive.identities import elimination, identities
+from derive.notation import Axis, Input, Label, OneHot, Scalar, Sum, axes_of
+from derive.relations import relations_of
+
+N, C, K = Axis("N"), Axis("C"), Axis("K")
+SIZES = {N: 3, C: 4, K: 2}
+
+
+class Example(Forward):
+    a = Input(N, C)
+    b = Input(N, C)
+    c = Input(C)
+    k = Input(K)
+    i = Label(N)
+    s = Scalar(2.0)
+
+    total = Sum(a, N) / (N - 1)
+    mean = Sum(b, N) / N
+    centred = b - mean
+    positive = c**2 + 1
+    scaled = centred * positive ** Integer(-1)
+    out = Sum(scaled * total, C, N) + Sum(OneHot(i, C) * a, C, N) + s * Sum(k, K)
+
+
+D = Example.definition
+a, b, c, k, i = D.inputs
+centred, scaled, total = (D.by_name[name].tensor for name in ("centred", "scaled", "total"))
+hot = OneHot(i, C)
+facts = Facts(relations_of(D))
+
+# For every identity, expressions on which it must act.
+EXAMPLES = {
+    "distribute": [a * (b + c), (a + b) ** 2, (a + 1) * (b + c) * k],
+    "linear": [Sum.over(a + 2 * b, [N]), Sum.over(a + c, [N]), Sum.over(a * b + c + 1, [N, C])],
+    "constant factor": [Sum.over(3 * c * a, [N]), Sum.over(c, [N]), Sum.over(k**2, [N, C])],
+    "nested sums": [Sum.over(Sum.over(a * b, [C]), [N])],
+    "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
+    "power of a one-hot": [hot**2, hot**3],
+    "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
+    "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
+    "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
+    "nearer the output": [centred],
+}
+
+
+def test_every_identity_has_an_example():
+    assert set(EXAMPLES) == {identity.name for identity in (*identities, elimination)}
+
+
+@pytest.mark.parametrize("identity", (*identities, elimination), ids=lambda identity: identity.name)
+def test_both_sides_are_equal(identity):
+    for before in EXAMPLES[identity.name]:
+        after = identity.rewrite(before, facts)
+        assert after is not None and after != before, f"{identity.name} does not act on {before}"
+        axes = D.in_order(axes_of(before))
+        for seed in range(5):
+            numbers = Numbers(SIZES, seed, facts.relations.values, {"i": C})
+            assert numbers.entries(before, axes) == numbers.entries(after, axes), (before, after)
+
+
+@pytest.mark.parametrize("identity", identities, ids=lambda identity: identity.name)
+def test_identities_leave_other_things_alone(identity):
+    for e in (a, c, Sum.over(a * b, [N]), hot * a):
+        assert identity.rewrite(e, facts) is None

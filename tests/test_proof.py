@@ -1,0 +1,166 @@
+"""Nothing unproved gets out: wrong rules, wrong identities and wrong formulas are caught by the proof."""
+
+from dataclasses import replace
+
+import pytest
+from sympy import Mul, Rational
+
+import derive
+from derive import rules as rules_module
+from derive.chain import derive_chain
+from derive.closed_form import close, with_statements
+from derive.errors import UnprovedError
+from derive.every_size import IndexedForward
+from derive.identities import Identity
+from derive.notation import Max, Sum, axes_of
+from derive.proof import _agrees_for_every_size, batches_of, prove
+
+
+def form_of(name):
+    return close(derive_chain(derive.forward_from(name).definition))
+
+
+def changed(form, name, change):
+    """The closed form with one statement changed."""
+    return with_statements(
+        form,
+        [
+            replace(s, expression=change(s.expression)) if s.tensor.name == name else s
+            for s in form.statements
+        ],
+    )
+
+
+def test_both_are_proved_for_small_batches_and_for_every_size(proved):
+    for p in proved.values():
+        assert p.every_size
+        for gradient in p.gradients:
+            assert {n for batch in gradient.sizes for _, n in batch} == {2, 3, 4}
+            assert all(len({n for _, n in batch}) == len(batch) for batch in gradient.sizes)
+
+
+N, C = derive.Axis("N"), derive.Axis("C")
+WRONG = {
+    "Bessel's factor lost": ("batch_norm", "dx", lambda e: e.subs(1 / (N - 1), 1 / N)),
+    "Bessel's factor on the wrong term": (
+        "batch_norm",
+        "dx",
+        lambda e: e.xreplace({1 / N: 1 / (N - 1), 1 / (N - 1): 1 / N}),
+    ),
+    "a factor close to 1": ("batch_norm", "dx", lambda e: e * (1 + Rational(1, 10**12))),
+    "sum over the wrong axis": (
+        "batch_norm",
+        "dbias",
+        lambda e: Sum.over(e.operand, [C]) * 0 + e * C,
+    ),
+    "statistics as constants": (
+        "batch_norm",
+        "dx",
+        lambda e: Mul(*[f for f in e.args if not f.is_Add]),
+    ),
+    "mean forgotten": ("softmax_nll", "dlogits", lambda e: e * N),
+    "wrong sign": ("softmax_nll", "dlogits", lambda e: -e),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_closed_form_is_unproved(wrong):
+    name, gradient, change = WRONG[wrong]
+    form = changed(form_of(name), gradient, change)
+    with pytest.raises(UnprovedError, match=f"{gradient} is unproved"):
+        prove(form)
+
+
+@pytest.mark.parametrize("wrong", ["Bessel's factor lost", "a factor close to 1", "mean forgotten"])
+def test_the_second_route_alone_refuses_it_too(wrong):
+    name, gradient, change = WRONG[wrong]
+    right, form = form_of(name), changed(form_of(name), gradient, change)
+    statement = right.by_name[gradient]
+    assert _agrees_for_every_size(right, statement, frozenset())
+    assert not _agrees_for_every_size(form, form.by_name[gradient], frozenset())
+
+
+@pytest.mark.parametrize("node", [Sum, Max])
+def test_a_wrong_rule_is_caught(node, monkeypatch):
+    right = rules_module.rules[node]
+
+    def doubled(e, upstream):
+        return [(operand, 2 * gradient) for operand, gradient in right.pullback(e, upstream)]
+
+    monkeypatch.setitem(rules_module.rules, node, replace(right, pullback=doubled))
+    forward = derive.forward_from("batch_norm") if node is Sum else _row_maximum()
+    with pytest.raises(UnprovedError):
+        prove(close(derive_chain(forward.definition)))
+
+
+def _row_maximum():
+    class RowMaximum(derive.Forward):
+        x = derive.Input(N, C)
+        largest = Max(x, C)
+        y = x - largest
+
+    return RowMaximum
+
+
+def _wrong(name: str, rewrite):
+    """The table of identities with one entry made wrong."""
+    from derive.identities import identities
+
+    return tuple(replace(i, rewrite=rewrite(i)) if i.name == name else i for i in identities)
+
+
+WRONG_IDENTITIES = {
+    "constant factor": lambda right: lambda node, k: _scaled(right.rewrite(node, k), -1),
+    "total of a one-hot": lambda right: lambda node, k: _scaled(right.rewrite(node, k), 3),
+    "fact": lambda right: (
+        lambda node, k: (
+            0
+            if isinstance(node, Sum)
+            and not any(t.role == "adjoint" for t in node.atoms(derive.notation.Tensor))
+            else None
+        )
+    ),
+}
+
+
+def _scaled(e, factor):
+    return None if e is None else factor * e
+
+
+@pytest.mark.parametrize("name", WRONG_IDENTITIES)
+def test_a_wrong_identity_is_caught(name, monkeypatch):
+    import derive.closed_form as closed_form
+    import derive.facts as facts
+
+    wrong: tuple[Identity, ...] = _wrong(name, WRONG_IDENTITIES[name])
+    monkeypatch.setattr(closed_form, "identities", wrong)
+    monkeypatch.setattr(
+        closed_form, "gentle", tuple(i for i in wrong if i.name not in ("distribute", "linear"))
+    )
+    monkeypatch.setattr(facts, "elementary", tuple(i for i in wrong if i.name != "fact"))
+    failures = 0
+    for forward in ("batch_norm", "softmax_nll"):
+        try:
+            prove(close(derive_chain(derive.forward_from(forward).definition)))
+        except (UnprovedError, ZeroDivisionError):
+            failures += 1
+    assert failures
+
+
+def test_a_record_says_so_where_only_small_batches_were_proved(monkeypatch, proved):
+    monkeypatch.setattr("derive.proof._agrees_for_every_size", lambda *_: False)
+    p = prove(form_of("softmax_nll"))
+    assert not p.every_size and "only those sizes were proved for dlogits" in p.summary
+    assert "for every size" in proved["softmax_nll"].summary
+
+
+def test_batches_cover_every_size_on_every_axis():
+    batches = batches_of(derive.forward_from("batch_norm").definition)
+    for axis in (N, C):
+        assert {batch[axis] for batch in batches} == {2, 3, 4}
+
+
+def test_the_second_route_writes_a_forward_without_our_nodes():
+    definition = derive.forward_from("softmax_nll").definition
+    e = IndexedForward(definition).computed("loss", {})
+    assert not e.atoms(derive.notation.ArrayNode) and not axes_of(e)

@@ -1,0 +1,428 @@
+"""The generated softmax NLL: its five functions against references typed by hand, and its edges."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from references import (
+    SIZES,
+    SoftmaxNLLCase,
+    assert_fields_within,
+    assert_leaves_alone,
+    assert_rounded_once,
+    assert_within,
+    doubled,
+    gradients_of_atoms,
+    largest,
+    softmax_nll_atoms_by_hand,
+    softmax_nll_by_hand,
+    softmax_nll_case,
+    value_and_gradients,
+)
+
+from generated.softmax_nll import (
+    softmax_nll,
+    softmax_nll_atoms,
+    softmax_nll_backward,
+    softmax_nll_chain,
+    softmax_nll_forward,
+)
+
+DTYPES = (torch.float64, torch.float32)
+HALVES = (torch.float16, torch.bfloat16)
+TAKE_INPUTS = (softmax_nll, softmax_nll_forward, softmax_nll_atoms)
+
+
+def saved_by(forward) -> dict[str, torch.Tensor]:
+    """What the forward saved for the backward, by name."""
+    return {name: value for name, value in forward._asdict().items() if name != "loss"}
+
+
+def differentiated(case) -> tuple[torch.Tensor, torch.Tensor]:
+    """loss and dlogits of the differentiable function."""
+    loss, (dlogits,) = value_and_gradients(
+        lambda logits: softmax_nll(logits, case.labels), [case.logits], case.dloss
+    )
+    return loss, dlogits
+
+
+def assert_agrees_with_autograd(case, dtype) -> None:
+    """The forward, the backward and the differentiable function, against the float64 reference."""
+    expected = case.expected()
+    forward = softmax_nll_forward(case.logits, case.labels)
+    backward = softmax_nll_backward(case.dloss, **saved_by(forward))
+    assert_within(forward.loss, expected["loss"], dtype, "loss")
+    assert_fields_within(backward, {"dlogits": expected["dlogits"]}, dtype)
+    loss, dlogits = differentiated(case)
+    assert_within(loss, expected["loss"], dtype, "loss")
+    assert_within(dlogits, expected["dlogits"], dtype, "dlogits")
+
+
+# The values and the gradients
+
+
+@pytest.mark.parametrize("n", [1, 5, 32])
+def test_the_two_references_agree(n):
+    case = softmax_nll_case(n, 7)
+    loss, (dlogits,) = value_and_gradients(
+        lambda logits: softmax_nll_atoms_by_hand(logits, case.labels)["loss"],
+        [case.logits],
+        case.dloss,
+    )
+    assert_within(loss, case.expected()["loss"], torch.float64, "loss")
+    assert_within(dlogits, case.expected()["dlogits"], torch.float64, "dlogits")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "c"), [(1, 4), *SIZES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_value_and_gradient_agree_with_autograd(dtype, n, c, seed):
+    assert_agrees_with_autograd(softmax_nll_case(n, c, dtype, seed=seed), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_may_have_any_layout(dtype):
+    case = softmax_nll_case(6, 4, dtype)
+    wide = softmax_nll_case(12, 8, dtype, seed=3)
+    layouts = (
+        case.logits.t().contiguous().t(),
+        wide.logits[::2, 1::2],
+        case.logits[:1].expand(6, 4),
+    )
+    for logits in layouts:
+        assert not logits.is_contiguous()
+        assert_agrees_with_autograd(SoftmaxNLLCase(logits, case.labels, case.dloss), dtype)
+
+
+def test_labels_may_have_any_layout():
+    case = softmax_nll_case(6, 4)
+    for labels in (case.labels.repeat_interleave(2)[::2], torch.tensor([2]).expand(6)):
+        assert not labels.is_contiguous()
+        assert_agrees_with_autograd(SoftmaxNLLCase(case.logits, labels, case.dloss), torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_labels_of_any_integer_dtype_are_accepted(dtype):
+    case = softmax_nll_case(8, 5)
+    narrow = SoftmaxNLLCase(case.logits, case.labels.to(dtype), case.dloss)
+    assert_agrees_with_autograd(narrow, torch.float64)
+    atoms = softmax_nll_atoms(narrow.logits, narrow.labels)
+    chain = softmax_nll_chain(narrow.dloss, narrow.logits, narrow.labels, **atoms._asdict())
+    assert_within(chain.dlogits, case.expected()["dlogits"], torch.float64, "dlogits")
+
+
+# The atoms and the chain
+
+
+@pytest.mark.parametrize(("n", "c"), [(1, 4), *SIZES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_atom_agrees_with_the_reference(dtype, n, c):
+    case = softmax_nll_case(n, c, dtype, seed=n)
+    by_hand = softmax_nll_atoms_by_hand(*doubled(case.logits), case.labels)
+    assert_fields_within(softmax_nll_atoms(case.logits, case.labels), by_hand, dtype)
+
+
+@pytest.mark.parametrize(("n", "c"), [(1, 4), *SIZES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_chain_gives_the_gradient_of_every_atom(dtype, n, c):
+    case = softmax_nll_case(n, c, dtype, seed=n)
+    (logits,) = doubled(case.logits)
+    by_hand = softmax_nll_atoms_by_hand(logits.requires_grad_(), case.labels)
+    expected = gradients_of_atoms(by_hand, {"logits": logits}, case.dloss.double())
+
+    atoms = softmax_nll_atoms(case.logits, case.labels)
+    chain = softmax_nll_chain(case.dloss, case.logits, case.labels, **atoms._asdict())
+    # The gradient of the row maximum is exactly zero: what is left is the rounding of its terms.
+    scales = {"dlogit_maxes": largest(expected["dnorm_logits"])}
+    assert_fields_within(chain, expected, dtype, scales)
+
+
+def test_the_chain_routes_the_gradient_of_a_row_maximum_to_the_first_of_equals():
+    """That gradient is zero in truth, and shows only where the atoms do not belong together."""
+    logits = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, -1.0, 2.0], [0.0, 1.0, 4.0, 4.0]])
+    logits = logits.double()
+    labels = torch.tensor([2, 1, 0])
+    atoms = softmax_nll_atoms(logits, labels)
+    atoms = atoms._replace(counts_sum_inv=2 * atoms.counts_sum_inv)
+    chain = softmax_nll_chain(torch.tensor(0.7).double(), logits, labels, **atoms._asdict())
+
+    routed = torch.zeros(3, 4).double()
+    for row, first in enumerate((1, 0, 2)):
+        routed[row, first] = chain.dlogit_maxes[row, 0]
+    assert chain.dlogit_maxes.abs().min() > 0.01
+    assert_within(chain.dlogits - chain.dnorm_logits, routed, torch.float64, "what is routed")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ties_in_the_row_maximum_do_not_disturb(dtype):
+    logits = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]], dtype=dtype)
+    case = SoftmaxNLLCase(logits, torch.tensor([2, 1]), torch.tensor(0.7, dtype=dtype))
+    assert_agrees_with_autograd(case, dtype)
+
+
+# Facts
+
+
+@pytest.mark.parametrize(("n", "c"), SIZES)
+def test_rows_of_dlogits_sum_to_zero(n, c):
+    case = softmax_nll_case(n, c)
+    _, dlogits = differentiated(case)
+    zeros = torch.zeros(n).double()
+    assert_within(dlogits.sum(1), zeros, torch.float64, "the sums", largest(dlogits))
+
+
+def test_gradcheck_agrees():
+    case = softmax_nll_case(5, 4)
+    assert torch.autograd.gradcheck(
+        lambda logits: softmax_nll(logits, case.labels),
+        [case.logits.requires_grad_()],
+        atol=1e-7,
+        rtol=1e-6,
+    )
+
+
+def test_the_forwards_saved_tensors_give_the_backward_of_the_differentiable_function():
+    case = softmax_nll_case(9, 4, torch.float32)
+    loss, dlogits = differentiated(case)
+    forward = softmax_nll_forward(logits=case.logits, labels=case.labels)
+    by_name = softmax_nll_backward(dloss=case.dloss, **saved_by(forward))
+    assert torch.equal(forward.loss, loss)
+    assert torch.equal(by_name.dlogits, dlogits)
+
+
+def test_a_second_derivative_is_refused_and_not_wrong():
+    case = softmax_nll_case(5, 3)
+    logits = case.logits.requires_grad_()
+    (dlogits,) = torch.autograd.grad(
+        softmax_nll(logits, case.labels), logits, case.dloss.requires_grad_(), create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dlogits.square().sum().backward()
+
+
+def test_no_function_changes_its_arguments():
+    case = softmax_nll_case(6, 4)
+    for function in TAKE_INPUTS:
+        assert_leaves_alone(function, case.logits, case.labels)
+    forward = softmax_nll_forward(case.logits, case.labels)
+    atoms = softmax_nll_atoms(case.logits, case.labels)
+    assert_leaves_alone(softmax_nll_backward, case.dloss, **saved_by(forward))
+    assert_leaves_alone(softmax_nll_chain, case.dloss, case.logits, case.labels, **atoms._asdict())
+
+    leaf = case.logits.clone().requires_grad_()
+    loss = softmax_nll(leaf, case.labels)
+    assert_leaves_alone(lambda *_: loss.backward(case.dloss), case.dloss, leaf, case.labels)
+
+
+def test_the_backward_can_be_called_twice_on_what_was_saved():
+    case = softmax_nll_case(6, 4)
+    saved = saved_by(softmax_nll_forward(case.logits, case.labels))
+    for _ in range(2):
+        backward = softmax_nll_backward(case.dloss, **saved)
+        expected = {"dlogits": case.expected()["dlogits"]}
+        assert_fields_within(backward, expected, torch.float64)
+
+
+# Logits far out
+
+
+@pytest.mark.parametrize("offset", [1e4, -1e4])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_around_1e4_keep_the_tolerance(dtype, offset):
+    assert_agrees_with_autograd(softmax_nll_case(32, 27, dtype, offset=offset), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_1e4_apart_stay_finite(dtype):
+    case = softmax_nll_case(8, 5, dtype)
+    case.logits[::2, 1] = 1e4
+    case.logits[1::2, 3] = -1e4
+    assert_agrees_with_autograd(case, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_label_200_below_the_maximum_has_a_finite_loss_and_gradient(dtype):
+    """The loss through log(probs) is infinite in float32 here, and its gradient NaN."""
+    case = softmax_nll_case(6, 5, dtype)
+    rows = torch.arange(6)
+    case.logits[rows, case.labels] = case.logits.amax(1) - 200
+    assert case.expected()["loss"] > 190
+    assert_agrees_with_autograd(case, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_of_minus_infinity_beside_the_label_have_no_gradient(dtype):
+    case = softmax_nll_case(6, 5, dtype)
+    masked = (case.labels + 2) % 5
+    rows = torch.arange(6)
+    case.logits[rows, masked] = -torch.inf
+    case.logits[0, [c for c in range(5) if c != case.labels[0]]] = -torch.inf
+    assert_agrees_with_autograd(case, dtype)
+    assert torch.equal(differentiated(case)[1][rows, masked], torch.zeros(6, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_label_of_probability_zero_has_an_infinite_loss_and_a_finite_gradient(dtype):
+    case = softmax_nll_case(6, 5, dtype)
+    case.logits[torch.arange(6), case.labels] = -torch.inf
+    loss, dlogits = differentiated(case)
+    expected = F.softmax(case.logits.double(), 1) - F.one_hot(case.labels, 5)
+    assert loss == torch.inf
+    assert softmax_nll_forward(case.logits, case.labels).loss == torch.inf
+    assert_within(dlogits, expected * case.dloss.double() / 6, dtype, "dlogits")
+
+
+# float16 and bfloat16
+
+
+@pytest.mark.parametrize(("n", "c"), [(5, 7), (4096, 3), (3, 4096)])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision_is_reduced_in_float32_and_rounded_once(dtype, n, c):
+    case = softmax_nll_case(n, c, dtype)
+    expected = case.expected()
+    forward = softmax_nll_forward(case.logits, case.labels)
+    backward = softmax_nll_backward(case.dloss, **saved_by(forward))
+    loss, dlogits = differentiated(case)
+    assert_rounded_once(forward.loss, expected["loss"], dtype, "loss")
+    assert_rounded_once(loss, expected["loss"], dtype, "loss")
+    assert_rounded_once(backward.dlogits, expected["dlogits"], dtype, "dlogits")
+    assert_rounded_once(dlogits, expected["dlogits"], dtype, "dlogits")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision_atoms_and_chain_are_of_float32(dtype):
+    case = softmax_nll_case(64, 5, dtype)
+    by_hand = softmax_nll_atoms_by_hand(*doubled(case.logits), case.labels)
+    atoms = softmax_nll_atoms(case.logits, case.labels)
+    assert_fields_within(atoms, by_hand, torch.float32)
+    chain = softmax_nll_chain(case.dloss, case.logits, case.labels, **atoms._asdict())
+    assert_within(chain.dlogits, case.expected()["dlogits"], torch.float32, "dlogits")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_backward_gives_dlosss_dtype_whatever_the_order_of_the_names(dtype):
+    case = softmax_nll_case(6, 4, dtype)
+    saved = saved_by(softmax_nll_forward(case.logits, case.labels))
+    assert softmax_nll_backward(dloss=case.dloss, **saved).dlogits.dtype == dtype
+    assert softmax_nll_backward(**saved, dloss=case.dloss).dlogits.dtype == dtype
+
+
+# Edges
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize(("n", "c", "axis"), [(0, 4, "N"), (3, 0, "C"), (0, 0, "C")])
+def test_no_rows_or_no_classes_are_refused(function, n, c, axis):
+    logits, labels = torch.randn(n, c), torch.zeros(n, dtype=torch.int64)
+    with pytest.raises(ValueError, match=rf"\b{axis} is 0"):
+        function(logits, labels)
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize("label", [-1, -100, 5, 2**31])
+def test_a_label_out_of_range_is_named(function, label):
+    case = softmax_nll_case(4, 5)
+    case.labels[2] = label
+    with pytest.raises(IndexError, match=rf"labels.* {label}\b"):
+        function(case.logits, case.labels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bool, torch.complex64])
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+def test_labels_that_are_not_integers_are_refused(function, dtype):
+    case = softmax_nll_case(4, 5)
+    with pytest.raises(TypeError, match=r"labels.*integer"):
+        function(case.logits, case.labels.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+def test_labels_that_are_not_integers_are_refused_by_backward_and_chain(dtype):
+    case = softmax_nll_case(4, 2)
+    saved = saved_by(softmax_nll_forward(case.logits, case.labels))
+    atoms = softmax_nll_atoms(case.logits, case.labels)
+    labels = case.labels.to(dtype)
+    with pytest.raises(TypeError, match=r"labels.*integer"):
+        softmax_nll_backward(case.dloss, **{**saved, "labels": labels})
+    with pytest.raises(TypeError, match=r"labels.*integer"):
+        softmax_nll_chain(case.dloss, case.logits, labels, **atoms._asdict())
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_logits_that_are_not_floating_point_are_named(function, dtype):
+    case = softmax_nll_case(4, 5)
+    with pytest.raises(TypeError, match=r"\blogits\b.*floating"):
+        function(case.logits.to(dtype), case.labels)
+
+
+@pytest.mark.parametrize("function", TAKE_INPUTS)
+@pytest.mark.parametrize(
+    ("logits", "labels", "name"),
+    [
+        ((4,), (4,), "logits"),
+        ((4, 5, 1), (4,), "logits"),
+        ((4, 5), (5,), "labels"),
+        ((4, 5), (1,), "labels"),
+        ((4, 5), (4, 1), "labels"),
+        ((4, 5), (), "labels"),
+    ],
+)
+def test_inputs_whose_shapes_do_not_fit_are_named(function, logits, labels, name):
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        function(torch.randn(logits), torch.zeros(labels, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("shape", [(1,), (4,), (4, 5), (1, 1)])
+def test_an_upstream_gradient_of_another_shape_is_refused(shape):
+    case = softmax_nll_case(4, 5)
+    dloss = torch.randn(shape, dtype=torch.float64)
+    saved = saved_by(softmax_nll_forward(case.logits, case.labels))
+    atoms = softmax_nll_atoms(case.logits, case.labels)
+    with pytest.raises(ValueError, match=r"\bdloss\b"):
+        softmax_nll_backward(dloss, **saved)
+    with pytest.raises(ValueError, match=r"\bdloss\b"):
+        softmax_nll_chain(dloss, case.logits, case.labels, **atoms._asdict())
+
+
+def test_a_saved_tensor_of_another_shape_is_named():
+    case = softmax_nll_case(4, 5)
+    saved = saved_by(softmax_nll_forward(case.logits, case.labels))
+    with pytest.raises(ValueError, match=r"\bprobs\b"):
+        softmax_nll_backward(case.dloss, **{**saved, "probs": saved["probs"][:1]})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "logit_maxes",
+        "norm_logits",
+        "counts",
+        "counts_sum",
+        "counts_sum_inv",
+        "probs",
+        "logprobs",
+    ],
+)
+def test_an_atom_of_another_shape_is_named(name):
+    case = softmax_nll_case(4, 5)
+    atoms = softmax_nll_atoms(case.logits, case.labels)._asdict()
+    atoms[name] = atoms[name].sum(1)
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        softmax_nll_chain(case.dloss, case.logits, case.labels, **atoms)
+
+
+def test_what_is_no_tensor_is_named():
+    case = softmax_nll_case(4, 5)
+    with pytest.raises(TypeError, match=r"\blabels\b"):
+        softmax_nll_forward(case.logits, case.labels.tolist())
+
+
+def test_the_upstream_gradient_is_a_factor_and_not_taken_for_one():
+    case = softmax_nll_case(6, 4)
+    _, (plain,) = value_and_gradients(
+        lambda logits: softmax_nll_by_hand(logits, case.labels),
+        [case.logits],
+        torch.tensor(1.0).double(),
+    )
+    leaf = case.logits.clone().requires_grad_()
+    (-3 * softmax_nll(leaf, case.labels)).backward()
+    assert_within(leaf.grad, -3 * plain, torch.float64, "dlogits")

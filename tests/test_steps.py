@@ -1,0 +1,55 @@
+"""Every recorded step is true: before and after are evaluated on random numbers and are equal."""
+
+import pytest
+from evaluate import Numbers, close
+from forwards import OWN, write
+
+import derive
+from derive.chain import derive_chain
+from derive.closed_form import close as close_form
+from derive.notation import axes_of
+from derive.proof import batches_of
+
+BUILT_IN = ("batch_norm", "softmax_nll")
+
+
+def _form(name, folder):
+    forward = derive.forward_from(name if name in BUILT_IN else write(folder, name))
+    return close_form(derive_chain(forward.definition))
+
+
+def _numbers(form, sizes, seed):
+    definition = form.definition
+    sizes = {axis: sizes[definition.size(axis)] for axis in definition.axes}
+    indexed = {
+        hot.operand.name: hot.axis
+        for s in definition.statements
+        for hot in s.expression.atoms(derive.OneHot)
+    }
+    return Numbers(sizes, seed, [*form.relations.values, *form.statements], indexed)
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *OWN])
+def test_every_step_is_true(name, tmp_path):
+    form = _form(name, tmp_path)
+    steps = [*form.steps, *(step for fact in form.facts for step in fact.steps)]
+    assert form.steps and all(step.rule and step.why for step in steps)
+    for seed, sizes in enumerate(batches_of(form.definition)[:2]):
+        numbers = _numbers(form, sizes, seed)
+        for adjoint in form.chain.adjoints:  # a step may speak of any gradient: its own chain rule
+            if adjoint.name not in numbers.definitions:
+                numbers.definitions[adjoint.name] = adjoint.expression
+        for step in steps:
+            axes = form.definition.in_order(axes_of(step.before) | axes_of(step.after))
+            before, after = numbers.entries(step.before, axes), numbers.entries(step.after, axes)
+            assert all(map(close, before, after)), str(step)
+
+
+def test_facts_about_the_forward_are_found_and_not_listed(proved):
+    facts = {str(fact) for p in proved.values() for fact in p.closed_form.facts}
+    assert {"Sum(xhat, N) = 0", "Sum(probs, C) = 1"} <= facts
+
+
+def test_the_gradient_of_the_row_maximum_is_exactly_zero(proved):
+    steps = [s for s in proved["softmax_nll"].closed_form.steps if s.target.name == "dlogit_maxes"]
+    assert steps[-1].after == 0
