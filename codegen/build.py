@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sympy import Expr, Mul, Pow
 
-from codegen.lower import Lowering, sizes_used
+from codegen.lowering import Lowering, sizes_used
 from codegen.program import Function, Parameter, Program, Requirement, Step
 from derive.forward import Definition
 from derive.forward_plan import forward_plan

@@ -1,8 +1,8 @@
 """The driver: from a forward to a file that may be written.
 
     derive                     Forward -> Proved    derived, and confirmed independently
-    program_of                 Proved  -> Program   shapes, indices, arguments, checks: every decision
-    Target.render              Program -> str       a printer, and templates that only loop and print
+    program_of                 Proved  -> Program   shapes, indices, checks: every decision
+    Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
     write_all                  texts   -> files     all of them or none
 

@@ -1,7 +1,8 @@
-"""What an expression over named axes means, entry by entry, on numbers: the oracle of the symbolic tests.
+"""What an expression over named axes means, entry by entry, on numbers: the oracle of the symbolic
+tests.
 
-Rational inputs stay rational (`Fraction`), so that both sides of an identity can be compared exactly. Nothing of the
-derivation is used: a sum is a loop.
+Rational inputs stay rational (`Fraction`), so that both sides of an identity can be compared
+exactly. Nothing of the derivation is used: a sum is a loop.
 """
 
 from __future__ import annotations

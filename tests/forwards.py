@@ -58,7 +58,8 @@ OWN = {
     labels = Label(N)
     counts = exp(logits - Max(logits, C))
     probs = counts / Sum(counts, C)
-    loss = -Sum(OneHot(labels, C) * weight * log(probs), N, C) / Sum(OneHot(labels, C) * weight, N, C)
+    total = Sum(OneHot(labels, C) * weight, N, C)
+    loss = -Sum(OneHot(labels, C) * weight * log(probs), N, C) / total
 """,
     "AbsoluteFourthNorm": '''
     """Nobody has published this: the mean absolute deviation times a fourth moment."""

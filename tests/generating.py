@@ -40,7 +40,9 @@ def forward_file(folder: Path, name: str, body: str) -> Path:
 
 
 def assert_same_gradients(ours, reference, *inputs, seed=0, **scalars):
-    """Value and all gradients agree in float64, for a random upstream gradient; shapes must be the same."""
+    """Value and all gradients agree in float64, for a random upstream gradient; shapes must be
+    the same.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def run(function, **numbers):

@@ -1,4 +1,6 @@
-"""The atomic chain: one adjoint for every statement, with its reasons, in terms of what the forward computed."""
+"""The atomic chain: one adjoint for every statement, with its reasons, in terms of what the
+forward computed.
+"""
 
 import pytest
 from sympy import Rational, exp, tanh

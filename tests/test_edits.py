@@ -1,4 +1,6 @@
-"""Edit the mathematics, generate again: code, docstring and proof follow, and nothing else is touched."""
+"""Edit the mathematics, generate again: code, docstring and proof follow, and nothing else is
+touched.
+"""
 
 from pathlib import Path
 

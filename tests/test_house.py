@@ -1,4 +1,6 @@
-"""The law of the house: who imports whom, what a template may do, and that every table is complete."""
+"""The law of the house: who imports whom, what a template may do, and that every table is
+complete.
+"""
 
 import ast
 import dataclasses
@@ -87,7 +89,9 @@ TEMPLATES = sorted((ROOT / "codegen" / "targets").rglob("*.jinja"))
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda f: f.name)
 def test_templates_only_loop_and_print(file):
-    """No arithmetic, no comparison with a literal other than a role, no assignment of computed values."""
+    """No arithmetic, no comparison with a literal other than a role, no assignment of computed
+    values.
+    """
     tree = jinja2.Environment().parse(file.read_text())
     for kind in (
         jinja2.nodes.Add,

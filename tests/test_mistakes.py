@@ -1,11 +1,13 @@
-"""Every mistake of a user gets one message with file, line and remedy, exit status 2, and nothing is written."""
+"""Every mistake of a user gets one message with file, line and remedy, exit status 2, and
+nothing is written.
+"""
 
 import pytest
 from forwards import HEAD
 
 from codegen.cli import gradform, main
 
-# name: (lines of a class body, the line of the mistake counted from the first of them, words of the message)
+# name: (lines of a class body, the line of the mistake among them, words of the message)
 MISTAKES = {
     "unknown name": (["x = Input(N, C)", "y = x - maen"], 2, "maen is unknown"),
     "misspelt name": (["x = Input(N, C)", "mean = Sum(x, N)", "y = maen"], 3, "did you mean mean?"),
@@ -79,7 +81,7 @@ def test_a_mistake_in_a_file_is_named_with_its_line(mistake, tmp_path, capsys):
     assert words in message
     if wrong:
         assert f"mine.py:{first + wrong - 1}: " in message
-    problem, remedy = message.rstrip().split("\n")
+    _, remedy = message.rstrip().split("\n")
     assert remedy.startswith("    ") and len(remedy) > 8
 
 

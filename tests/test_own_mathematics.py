@@ -129,7 +129,10 @@ def test_one_file_may_hold_several_forwards_and_compose_them(tmp_path):
     loss = SoftmaxNLL(h, labels)
 """
     file = forward_file(tmp_path, "Net", body)
-    head = "from derive.math.batch_norm import BatchNorm\nfrom derive.math.softmax_nll import SoftmaxNLL\n"
+    head = (
+        "from derive.math.batch_norm import BatchNorm\n"
+        "from derive.math.softmax_nll import SoftmaxNLL\n"
+    )
     file.write_text(head + file.read_text())
     function, module, _ = generated(file, tmp_path)
 

@@ -1,4 +1,6 @@
-"""Nothing unproved gets out: wrong rules, wrong identities and wrong formulas are caught by the proof."""
+"""Nothing unproved gets out: wrong rules, wrong identities and wrong formulas are caught by the
+proof.
+"""
 
 from dataclasses import replace
 

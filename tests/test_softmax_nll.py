@@ -145,10 +145,12 @@ def test_the_chain_routes_the_gradient_of_a_row_maximum_to_the_first_of_equals()
     atoms = atoms._replace(counts_sum_inv=2 * atoms.counts_sum_inv)
     chain = softmax_nll_chain(torch.tensor(0.7).double(), logits, labels, **atoms._asdict())
 
+    maxes = -chain.dnorm_logits.sum(1, keepdim=True)
+    assert maxes.abs().min() > 0.01
+    assert_within(chain.dlogit_maxes, maxes, torch.float64, "dlogit_maxes")
     routed = torch.zeros(3, 4).double()
     for row, first in enumerate((1, 0, 2)):
-        routed[row, first] = chain.dlogit_maxes[row, 0]
-    assert chain.dlogit_maxes.abs().min() > 0.01
+        routed[row, first] = maxes[row, 0]
     assert_within(chain.dlogits - chain.dnorm_logits, routed, torch.float64, "what is routed")
 
 

@@ -1,0 +1,211 @@
+"""From mathematics to a Program's values: axes become dimensions, one-hots become indices, sums
+become products.
+
+In: expressions over named axes. Out: `Value`s and `Step`s with every dimension decided. The rules:
+
+- A *frame* is the list of axes that a value is aligned with, at the right, as broadcasting aligns
+  shapes.
+- A sum over a one-hot picks an entry; a one-hot among the terms of a statement adds at one entry in
+  each row; a sum over the positions of a label adds rows where the label says. No one-hot of full
+  size is built where one of these does.
+- A sum over a product that is larger than its factors is a matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from sympy import Add, Expr, Mul, Piecewise, Pow
+from sympy.core.function import Function as SymbolicFunction
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
+
+from codegen.lowering.frames import (
+    NOTHING_PICKED,
+    Picked,
+    arranged,
+    axes_in,
+    broadcast,
+    fitted,
+)
+from codegen.lowering.indices import index_of, picked_entry, split_one_hots, whole_one_hot
+from codegen.lowering.sums import lowered_sum, reduced
+from codegen.program import (
+    AddAt,
+    Apply,
+    Arrange,
+    Assign,
+    Choose,
+    Combine,
+    Compare,
+    Constant,
+    Expand,
+    Load,
+    Number,
+    Own,
+    Plus,
+    Power,
+    SizeOf,
+    Step,
+    Times,
+    Value,
+    Zeros,
+)
+from derive.errors import QuestionError
+from derive.layout import Dim, Layout
+from derive.notation import Axis, Max, OneHot, Sum, Tensor, axes_of
+from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
+
+
+class Lowering:
+    """Lowers expressions over tensors whose layouts are known.
+
+    ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of
+    dimensions.
+    """
+
+    def __init__(self, layouts: Mapping[str, Layout], order: Sequence[Axis]):
+        self.layouts, self.order = layouts, list(order)
+
+    def statement(self, name: str, e: Expr, layout: Layout, like: str) -> list[Step]:
+        """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for
+        zeros.
+        """
+        frame = tuple(dim.axis for dim in layout)
+        rest, hots = split_one_hots(e)
+        if any(not self._is_addable(hot, layout) for hot, _ in hots):
+            rest, hots = e, []
+        if rest == 0:
+            value: Value = Zeros(like, dims=layout)
+        else:
+            value = fitted(self.value(rest, frame), layout)
+            fresh = not isinstance(value, (Load, Arrange, Expand))
+            value = value if fresh or not hots else Own(value, dims=layout)
+        return [
+            Assign(name, value),
+            *(self._add_at(name, hot, factor, layout) for hot, factor in hots),
+        ]
+
+    def _is_addable(self, hot: OneHot, layout: Layout) -> bool:
+        whole = {dim.axis for dim in layout if not dim.one}
+        return axes_of(hot) <= whole and len(whole) == len(layout)
+
+    def _add_at(self, name: str, hot: OneHot, factor: Expr, layout: Layout) -> AddAt:
+        along = [dim.axis for dim in layout].index(hot.axis)
+        others = tuple(dim for dim in layout if dim.axis != hot.axis)
+        frame = tuple(dim.axis for dim in others)
+        index = fitted(index_of(self, hot.operand, frame), others)
+        value = fitted(self.value(factor, frame, {hot.axis: hot.operand}), others)
+        return AddAt(name, index, along, value, len(layout))
+
+    def value(self, e: Expr, frame: tuple[Axis, ...], picked: Picked = NOTHING_PICKED) -> Value:
+        """``e`` aligned with ``frame``, at the picked entries of some axes."""
+        if isinstance(e, Tensor):
+            return self.tensor(e, frame, picked)
+        if isinstance(e, Axis):
+            return SizeOf(e.name)
+        if e.is_Rational:
+            return Number(Fraction(int(e.p), int(e.q)))
+        if e.is_number:
+            return Constant(str(e), float(e))
+        if isinstance(e, Sum):
+            return lowered_sum(self, e, frame, picked)
+        if isinstance(e, Max):
+            return reduced(self, "max", e, frame, picked)
+        if isinstance(e, OneHot):
+            return whole_one_hot(self, e, frame, picked)
+        if isinstance(e, Add):
+            terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
+            return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))
+        if isinstance(e, Mul):
+            return self._product(e, frame, picked)
+        if isinstance(e, Pow):
+            base, power = (self.value(arg, frame, picked) for arg in e.args)
+            return Power(base, power, dims=broadcast([base.dims, power.dims]))
+        if isinstance(e, Piecewise):
+            return self._choice(e, frame, picked)
+        if isinstance(e, SymbolicFunction) and len(e.args) == 1:
+            operand = self.value(e.args[0], frame, picked)
+            return Apply(type(e).__name__, operand, dims=operand.dims)
+        raise QuestionError(
+            f"there is no code for {type(e).__name__} in {e}",
+            "add its lowering in codegen/lowering/expressions.py",
+        )
+
+    def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
+        negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+        return self.value(-term if negative else term, frame, picked), negative
+
+    def _product(self, e: Mul, frame, picked) -> Value:
+        """Small factors before large ones, and divided before they meet: what is of full size is
+        touched once.
+        """
+        if e.as_coeff_Mul()[0].is_negative:
+            positive = self.value(-e, frame, picked)
+            return Plus(((positive, True),), dims=positive.dims)
+        numbers = [f for f in e.args if f.is_number]
+        if not all(
+            f.is_Rational for f in numbers
+        ):  # a root or pi: one number with the rest of them
+            rest = Mul(*(f for f in e.args if not f.is_number))
+            number = Constant(str(Mul(*numbers)), float(Mul(*numbers)))
+            value = self.value(rest, frame, picked)
+            return Times(((number, False), (value, False)), dims=value.dims)
+        above, below = numerator_and_denominator(e)
+        numerators = [self.value(f, frame, picked) for f in ordered_factors(above)]
+        denominators = [self.value(f, frame, picked) for f in ordered_factors(below)]
+        numerators = sorted(numerators, key=lambda v: len(axes_in(v)))
+        if not numerators:
+            numerators = [Number(Fraction(1))]
+        factors: list[tuple[Value, bool]] = []
+        for i, value in enumerate(numerators):
+            factors.append((value, False))
+            following = numerators[i + 1 :]
+            room = len(axes_in(following[0])) if following else None
+            ready = [
+                d
+                for d in denominators
+                if room is None or (axes_in(d) <= axes_in(value) and len(axes_in(value)) < room)
+            ]
+            if following and isinstance(value, Number):
+                ready = []  # a number meets a tensor first: 2 * x / N, not 2 / N * x
+            factors += [(d, True) for d in ready]
+            denominators = [d for d in denominators if d not in ready]
+        return Times(tuple(factors), dims=broadcast(v.dims for v, _ in factors))
+
+    def _choice(self, e: Piecewise, frame, picked) -> Value:
+        value: Value | None = None
+        for chosen, condition in reversed(e.args):
+            branch = self.value(chosen, frame, picked)
+            if value is None:
+                value = branch
+                continue
+            test = self._condition(condition, frame, picked)
+            value = Choose(
+                test, branch, value, dims=broadcast([test.dims, branch.dims, value.dims])
+            )
+        return value
+
+    def _condition(self, c, frame, picked) -> Value:
+        if isinstance(c, Relational):
+            left, right = (self.value(side, frame, picked) for side in (c.lhs, c.rhs))
+            return Compare(left, c.rel_op, right, dims=broadcast([left.dims, right.dims]))
+        if isinstance(c, (BooleanTrue, BooleanFalse)):
+            return Number(Fraction(int(bool(c))))
+        if isinstance(c, (And, Or, Not)):
+            operands = tuple(self._condition(arg, frame, picked) for arg in c.args)
+            return Combine(
+                type(c).__name__.lower(), operands, dims=broadcast(o.dims for o in operands)
+            )
+        raise QuestionError(
+            f"there is no code for the condition {c}", "use <, <=, >, >=, and, or, not"
+        )
+
+    def tensor(self, t: Tensor, frame, picked) -> Value:
+        met = dict(zip(t.home, t.axes, strict=True))
+        stored = tuple(Dim(met.get(dim.axis, dim.axis), dim.one) for dim in self.layouts[t.name])
+        value: Value = Load(t.name, dims=stored)
+        for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
+            value = picked_entry(self, value, axis, picked[axis])
+        return arranged(value, frame)

@@ -1,0 +1,105 @@
+"""Frames and dimensions: putting what was computed where the next thing needs it.
+
+A *frame* is the list of axes that a value is aligned with, at the right, as broadcasting aligns
+shapes. Everything here is about dimensions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sympy import Expr
+
+from codegen.program import Arrange, Expand, Gathered, OneHotOf, SizeOf, Step, Value, Zeros
+from derive.layout import Dim, Layout
+from derive.notation import Axis, axes_of
+
+Frame = tuple[Axis, ...]
+Picked = Mapping[Axis, Expr]
+NOTHING_PICKED: Picked = {}
+
+
+def fitted(value: Value, layout: Layout) -> Value:
+    """``value`` with exactly the dimensions of ``layout``."""
+    missing = len(layout) - len(value.dims)
+    if missing and all(dim.one for dim in layout[:missing]):
+        order = (None,) * missing + tuple(range(len(value.dims)))
+        value = Arrange(value, order, dims=layout[:missing] + value.dims)
+    if [dim.one for dim in value.dims] != [dim.one for dim in layout]:
+        value = Expand(value, dims=layout)
+    return value
+
+
+def arranged(value: Value, frame: Frame) -> Value:
+    """``value`` with its dimensions in the order of ``frame``, those of size 1 that it lacks
+    put in.
+    """
+    dims = value.dims
+    if len(dims) <= len(frame) and all(
+        d.axis == a for d, a in zip(dims[::-1], frame[::-1], strict=False)
+    ):
+        return value
+    place = {dim.axis: i for i, dim in enumerate(dims)}
+    whole = [axis for axis in frame if axis in place and not dims[place[axis]].one]
+    start = frame.index(whole[0]) if whole else len(frame)
+    slots = frame[start:]
+    order = tuple(place.get(axis) for axis in slots)
+    arranged = tuple(
+        Dim(axis, i is None or dims[i].one) for axis, i in zip(slots, order, strict=True)
+    )
+    return Arrange(value, order, dims=arranged)
+
+
+def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:
+    """``frame`` with more axes in it, each in its place by ``order`` if the frame keeps to that."""
+    missing = [axis for axis in order if axis in set(more) and axis not in frame]
+    together = sorted([*frame, *missing], key=order.index)
+    in_order = [axis for axis in together if axis in frame] == list(frame)
+    return tuple(together) if in_order else (*missing, *frame)
+
+
+def axes_in(value: Value) -> set[Axis]:
+    """The axes along which a value has its whole length."""
+    return {dim.axis for dim in value.dims if not dim.one}
+
+
+def axes_at(e: Expr, picked: Picked) -> set[Axis]:
+    """The axes of ``e`` once some of them are read at an index."""
+    axes = set(axes_of(e))
+    for axis in [axis for axis in picked if axis in axes]:
+        axes = (axes - {axis}) | set(axes_of(picked[axis]))
+    return axes
+
+
+def broadcast(layouts: Iterable[Layout]) -> Layout:
+    """The dimensions of values that were combined, aligned at the right."""
+    result: list[Dim] = []
+    for layout in layouts:
+        for i, dim in enumerate(reversed(layout)):
+            if i == len(result):
+                result.append(dim)
+            elif result[i].one:
+                result[i] = dim
+    return tuple(reversed(result))
+
+
+def sizes_used(steps: Iterable[Step]) -> set[str]:
+    """The axes whose sizes the steps speak of, by name."""
+    return {name for step in steps for name in _sizes_in(step)}
+
+
+def _sizes_in(node) -> set[str]:
+    found: set[str] = set()
+    if isinstance(node, SizeOf):
+        found.add(node.name)
+    if isinstance(node, OneHotOf):
+        found.add(node.size)
+    if isinstance(node, (Expand, Zeros, Gathered)):
+        found |= {dim.axis.name for dim in node.dims if not dim.one}
+    for value in vars(node).values() if hasattr(node, "__dataclass_fields__") else ():
+        items = value if isinstance(value, tuple) else (value,)
+        for item in items:
+            for inner in item if isinstance(item, tuple) else (item,):
+                if isinstance(inner, Value):
+                    found |= _sizes_in(inner)
+    return found

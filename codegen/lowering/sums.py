@@ -1,0 +1,175 @@
+"""Sums, in the four ways in which they are computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sympy import Expr, Mul
+
+from codegen.lowering.frames import (
+    Frame,
+    Picked,
+    arranged,
+    axes_at,
+    axes_in,
+    fitted,
+    widened,
+)
+from codegen.lowering.indices import index_of
+from codegen.program import Contract, Gathered, Reduce, SizeOf, Times, Value
+from derive.cost import is_contraction
+from derive.layout import Dim, plain
+from derive.notation import Axis, OneHot, Reduction, Sum, Tensor, axes_of
+
+if TYPE_CHECKING:
+    from codegen.lowering.expressions import Lowering
+
+
+def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
+    """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
+    picked = {axis: label for axis, label in picked.items() if axis not in e.axes}
+    factors = Mul.make_args(e.operand)
+    hots = [f for f in factors if isinstance(f, OneHot)]
+    for hot in hots:
+        rest = Mul(*(f for f in factors if f is not hot))
+        others = [axis for axis in e.axes if axis != hot.axis]
+        if hot.axis in e.axes and _can_pick(lowering, rest, hot):
+            inside = {**picked, hot.axis: hot.operand}
+            return _sum_at(lowering, rest, others, frame, inside)
+        label_axes = axes_of(hot.operand)
+        if hot.axis not in e.axes and label_axes <= set(e.axes) and hot.axis not in picked:
+            return _gathered(
+                lowering, hot, rest, [a for a in others if a not in label_axes], frame, picked
+            )
+    if is_contraction(e) and not hots:
+        return _contraction(lowering, e, frame, picked)
+    return reduced(lowering, "sum", e, frame, picked)
+
+
+def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
+    """Whether every tensor along the axis of the one-hot can be read at its label."""
+    label_axes = axes_of(hot.operand)
+    for t in rest.atoms(Tensor):
+        whole = {
+            t.axes[t.home.index(d.axis)]
+            for d in lowering.layouts.get(t.name, ())
+            if not d.one and d.axis in t.home
+        }
+        if hot.axis in whole and label_axes & whole and not label_axes <= whole:
+            return False
+    return True
+
+
+def _sum_at(lowering: Lowering, e: Expr, axes: list[Axis], frame, picked) -> Value:
+    """The sum of ``e``, read at the picked entries, over what is left of the axes."""
+    if not axes:
+        return lowering.value(e, frame, picked)
+    carried = axes_at(e, picked)
+    counted = [axis for axis in axes if axis not in carried]
+    axes = [axis for axis in axes if axis in carried]
+    value = (
+        _reduced_value(lowering, "sum", e, axes, frame, picked)
+        if axes
+        else lowering.value(e, frame, picked)
+    )
+    if not counted:
+        return value
+    sizes = tuple((SizeOf(axis.name), False) for axis in counted)
+    return Times((*sizes, (value, False)), dims=value.dims)
+
+
+def reduced(lowering: Lowering, kind: str, e: Reduction, frame: Frame, picked: Picked) -> Value:
+    """A reduction along dimensions."""
+    inside = {axis: label for axis, label in picked.items() if axis not in e.axes}
+    return _reduced_value(lowering, kind, e.operand, list(e.axes), frame, inside)
+
+
+def _reduced_value(
+    lowering: Lowering, kind: str, operand: Expr, axes: list[Axis], frame, picked
+) -> Value:
+    inner = widened(frame, set(axes) | axes_at(operand, picked), lowering.order)
+    value = lowering.value(operand, inner, picked)
+    along = tuple(i for i, dim in enumerate(value.dims) if dim.axis in axes)
+    keep = any(axis in frame for axis in axes)
+    if keep:
+        dims = tuple(Dim(d.axis, d.one or d.axis in axes) for d in value.dims)
+    else:
+        dims = tuple(d for d in value.dims if d.axis not in axes)
+    return arranged(Reduce(kind, value, along, keep, dims=dims), frame)
+
+
+def _gathered(
+    lowering: Lowering, hot: OneHot, rest: Expr, extra: list[Axis], frame, picked
+) -> Value:
+    """Sum over the label's positions: rows are added where the label says."""
+    inside = {**picked, hot.axis: hot.operand}
+    label_axes = tuple(a for a in lowering.order if a in axes_of(hot.operand))
+    others = tuple(
+        a for a in lowering.order if a in axes_at(rest, inside) - set(label_axes) - set(extra)
+    )
+    source_frame = label_axes + others
+    source = _sum_at(lowering, rest, extra, source_frame, inside)
+    source = fitted(source, plain(source_frame))
+    index = index_of(lowering, hot.operand, label_axes)
+    dims = (Dim(hot.axis), *plain(others))
+    return arranged(Gathered(index, source, dims=dims), frame)
+
+
+def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:
+    constants = [f for f in Mul.make_args(e.operand) if not axes_at(f, picked)]
+    factors = [f for f in Mul.make_args(e.operand) if axes_at(f, picked)]
+    groups = _merged(factors, picked)
+    if len(groups) < 2:
+        return reduced(lowering, "sum", e, frame, picked)
+    operands = [_operand(lowering, group, picked) for group in groups]
+    pending = set(e.axes)
+    while len(operands) > 1:
+        left, right, *others = operands
+        elsewhere = set().union(*map(axes_in, others)) if others else set()
+        summed = {
+            axis
+            for axis in pending
+            if axis in axes_in(left) | axes_in(right) and axis not in elsewhere
+        }
+        pending -= summed
+        result = [
+            a
+            for a in widened(frame, axes_in(left) | axes_in(right), lowering.order)
+            if a in axes_in(left) | axes_in(right)
+        ]
+        dims = plain(axis for axis in result if axis not in summed)
+        names = tuple(sorted(axis.name for axis in summed))
+        operands = [Contract(left, right, names, dims=dims), *others]
+    value = arranged(operands[0], frame)
+    if not constants:
+        return value
+    factor = lowering.value(Mul(*constants), frame, picked)
+    return Times(((factor, False), (value, False)), dims=value.dims)
+
+
+def _operand(lowering: Lowering, e: Expr, picked) -> Value:
+    """An operand of a matrix product: with its axes and nothing else; a tensor as it is
+    stored.
+    """
+    axes = axes_at(e, picked)
+    if isinstance(e, Tensor) and not axes_of(e) & set(picked):
+        value = lowering.tensor(e, tuple(e.axes), picked)
+        stored = [dim.axis for dim in value.dims]
+        return value if set(stored) == axes else arranged(value, tuple(e.axes))
+    frame = tuple(axis for axis in lowering.order if axis in axes)
+    return fitted(lowering.value(e, frame, picked), plain(frame))
+
+
+def _merged(factors: list[Expr], picked) -> list[Expr]:
+    """Factors, those with fewer axes multiplied into one that has all of theirs."""
+    groups: list[Expr] = []
+    for factor in sorted(factors, key=lambda f: (-len(axes_at(f, picked)), f.sort_key())):
+        home = next(
+            (i for i, g in enumerate(groups) if axes_at(factor, picked) <= axes_at(g, picked)),
+            None,
+        )
+        if home is None:
+            groups.append(factor)
+        else:
+            groups[home] = groups[home] * factor
+    return groups
