@@ -269,7 +269,7 @@ class _Builder:
                     yield Requirement(
                         lowering.value(size, ()),
                         statement.name,
-                        "is a maximum along it",
+                        "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
 

@@ -65,9 +65,8 @@ def is_zero(e: Expr) -> bool:
 
 
 def split_log(argument: Expr) -> Expr:
-    """The logarithm of ``argument``: log(a*b) = log(a) + log(b), log(a**k) = k*log(a), log(exp(z)) = z.
-
-    Each only for positive a and b.
+    """The logarithm of ``argument``, by log(a*b) = log(a) + log(b), log(a**k) = k*log(a) and
+    log(exp(z)) = z, each only for positive a and b.
     """
     if isinstance(argument, exp):
         return argument.exp

@@ -192,13 +192,11 @@ class ClassBody(dict):
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
         if not self.statements:
-            raise NotationError(f"{name} states nothing", "write at least one line: y = ...").at(
-                place
-            )
+            raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
         if not any(t.role == "input" for t in self.inputs):
             raise NotationError(
-                f"{name} has no differentiable input", "declare one: x = Input(N, C)"
-            ).at(place)
+                f"{name} has no differentiable input", "declare one: x = Input(N, C)", place
+            )
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
         order = axis_order(self.inputs, twins)
@@ -207,8 +205,10 @@ class ClassBody(dict):
         for taken in self.places:
             if f"d{taken}" in self.places:
                 raise NotationError(
-                    f"d{taken} is the name of the gradient of {taken}", f"rename d{taken}"
-                ).at(self.places[f"d{taken}"])
+                    f"d{taken} is the name of the gradient of {taken}",
+                    f"rename d{taken}",
+                    self.places[f"d{taken}"],
+                )
         return Definition(
             name,
             doc,
@@ -327,7 +327,8 @@ def _check_sizes_known(statement: Statement, order) -> None:
         raise NotationError(
             f"{statement.name} uses the axis {unknown[0]}, which no input has: its size is unknown",
             f"declare an input along it, Input({unknown[0]}), or rename an axis into it",
-        ).at(statement.place)
+            statement.place,
+        )
 
 
 def _without_marks(e):

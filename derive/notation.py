@@ -22,7 +22,7 @@ import keyword
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from sympy import Atom, Basic, Expr, Integer, Symbol, sympify
+from sympy import Atom, Basic, Expr, Integer, S, Symbol, sympify
 from sympy.core.cache import cacheit
 
 from derive.errors import NotationError
@@ -94,6 +94,11 @@ class Tensor(Symbol):
             *tuple(axis.name for axis in self.home),
         )
         return (self.name, self.role, " ".join(along), *self._assumptions0)
+
+    @cacheit
+    def sort_key(self, order=None):
+        """Tells the same tensor along other axes apart, so that printing has one order only."""
+        return self.class_key(), (1, (str(self), self.role)), S.One.sort_key(), S.One
 
     def along(self, axes: Iterable[Axis]) -> Tensor:
         """The same tensor, met along other axes."""

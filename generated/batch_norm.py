@@ -81,23 +81,23 @@ class BatchNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def _in_float32(rounds: int):
-    """Compute float16 and bfloat16 in float32; round the first results back to that format."""
+def _in_float32(rounds: int, like: str):
+    """Compute float16 and bfloat16 in float32; round the first results to ``like``'s format."""
 
     def decorate(function):
         @functools.wraps(function)
         def widened(*args, **kwargs):
             tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-            formats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
-            if not any(format in HALF for format in formats):
+            if not any(tensor.dtype in HALF for tensor in tensors):
                 return function(*args, **kwargs)
 
             def wide(a):
                 return a.float() if isinstance(a, Tensor) and a.dtype in HALF else a
 
             result = function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()})
+            format = (kwargs[like] if like in kwargs else args[0]).dtype
             names = result._fields[:rounds]
-            return result._replace(**{name: getattr(result, name).to(formats[0]) for name in names})
+            return result._replace(**{name: getattr(result, name).to(format) for name in names})
 
         return widened
 
@@ -105,11 +105,13 @@ def _in_float32(rounds: int):
 
 
 def _check_shapes(**arguments) -> dict[str, int]:
-    """The size of every axis. TypeError for what is no tensor, ValueError for a wrong shape."""
+    """The size of every axis. TypeError for a wrong kind, ValueError for a wrong shape."""
     sizes, owner = {"1": 1}, {"1": "a kept dimension"}
     for name, (tensor, axes) in arguments.items():
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
+            raise TypeError(f"batch_norm: {name} must be a tensor, got {type(tensor).__name__}")
+        if not tensor.is_floating_point():
+            raise TypeError(f"batch_norm: {name} must be floating point, got {tensor.dtype}")
         names = axes.split()
         if tensor.dim() != len(names):
             expected, shape = ", ".join(names), tuple(tensor.shape)
@@ -119,23 +121,14 @@ def _check_shapes(**arguments) -> dict[str, int]:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    if "N" in sizes and sizes["N"] == 0:
+        raise ValueError(f"batch_norm: mean divides by it, but N is 0 where N = {sizes['N']}")
+    if "N" in sizes and sizes["N"] - 1 == 0:
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}")
     return sizes
 
 
-def _check_inputs(x: Tensor, gain: Tensor, bias: Tensor) -> None:
-    """Raise TypeError or ValueError for what the mathematics does not cover."""
-    for name, tensor in (("x", x), ("gain", gain), ("bias", bias)):
-        if isinstance(tensor, Tensor) and not tensor.is_floating_point():
-            raise TypeError(f"batch_norm: {name} must be floating point, got {tensor.dtype}")
-    sizes = _check_shapes(x=(x, "N C"), gain=(gain, "C"), bias=(bias, "C"))
-    N = sizes["N"]
-    if N == 0:
-        raise ValueError(f"batch_norm: mean divides by it, and N is 0 for N = {N}")
-    if N - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, and N - 1 is 0 for N = {N}")
-
-
-@_in_float32(rounds=1)
+@_in_float32(rounds=1, like="x")
 def batch_norm_forward(
     x: Tensor,
     gain: Tensor,
@@ -146,7 +139,7 @@ def batch_norm_forward(
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    _check_inputs(x, gain, bias)
+    _check_shapes(x=(x, "N C"), gain=(gain, "C"), bias=(bias, "C"))
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N
     diff = x - mean
@@ -159,7 +152,7 @@ def batch_norm_forward(
     return BatchNormForward(y, gain, inv_std, xhat)
 
 
-@_in_float32(rounds=3)
+@_in_float32(rounds=3, like="dy")
 def batch_norm_backward(
     dy: Tensor,
     gain: Tensor,
@@ -178,13 +171,13 @@ def batch_norm_backward(
     return BatchNormGradients(dx, dgain, dbias)
 
 
-@_in_float32(rounds=0)
+@_in_float32(rounds=0, like="x")
 def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    _check_inputs(x, gain, bias)
+    _check_shapes(x=(x, "N C"), gain=(gain, "C"), bias=(bias, "C"))
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N
     diff = x - mean
@@ -196,7 +189,7 @@ def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) 
     return BatchNormAtoms(mean, diff, diff2, var, inv_std, xhat, y)
 
 
-@_in_float32(rounds=0)
+@_in_float32(rounds=0, like="dy")
 def batch_norm_chain(
     dy: Tensor,
     x: Tensor,
@@ -255,6 +248,7 @@ class BatchNormFunction(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
+        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
         gradients = batch_norm_backward(dy, *ctx.saved_tensors)
         return gradients.dx, gradients.dgain, gradients.dbias, None
 

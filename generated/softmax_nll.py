@@ -17,7 +17,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
-- ValueError where C is 0: logit_maxes is a maximum along it.
+- ValueError where C is 0: logit_maxes takes a maximum along it.
 - ValueError where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
+LABELS = {"labels"}
 
 
 class SoftmaxNLLForward(NamedTuple):
@@ -78,23 +79,23 @@ class SoftmaxNLLChain(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
-def _in_float32(rounds: int):
-    """Compute float16 and bfloat16 in float32; round the first results back to that format."""
+def _in_float32(rounds: int, like: str):
+    """Compute float16 and bfloat16 in float32; round the first results to ``like``'s format."""
 
     def decorate(function):
         @functools.wraps(function)
         def widened(*args, **kwargs):
             tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-            formats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
-            if not any(format in HALF for format in formats):
+            if not any(tensor.dtype in HALF for tensor in tensors):
                 return function(*args, **kwargs)
 
             def wide(a):
                 return a.float() if isinstance(a, Tensor) and a.dtype in HALF else a
 
             result = function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()})
+            format = (kwargs[like] if like in kwargs else args[0]).dtype
             names = result._fields[:rounds]
-            return result._replace(**{name: getattr(result, name).to(formats[0]) for name in names})
+            return result._replace(**{name: getattr(result, name).to(format) for name in names})
 
         return widened
 
@@ -102,11 +103,13 @@ def _in_float32(rounds: int):
 
 
 def _check_shapes(**arguments) -> dict[str, int]:
-    """The size of every axis. TypeError for what is no tensor, ValueError for a wrong shape."""
+    """The size of every axis. TypeError for a wrong kind, ValueError for a wrong shape."""
     sizes, owner = {"1": 1}, {"1": "a kept dimension"}
     for name, (tensor, axes) in arguments.items():
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
+            raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
+        if name not in LABELS and not tensor.is_floating_point():
+            raise TypeError(f"softmax_nll: {name} must be floating point, got {tensor.dtype}")
         names = axes.split()
         if tensor.dim() != len(names):
             expected, shape = ", ".join(names), tuple(tensor.shape)
@@ -116,28 +119,22 @@ def _check_shapes(**arguments) -> dict[str, int]:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    if "C" in sizes and sizes["C"] == 0:
+        raise ValueError(f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}")
+    if "N" in sizes and sizes["N"] == 0:
+        raise ValueError(f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}")
     return sizes
 
 
-def _check_inputs(logits: Tensor, labels: Tensor) -> None:
-    """Raise TypeError or ValueError for what the mathematics does not cover."""
-    for name, tensor in (("logits", logits),):
-        if isinstance(tensor, Tensor) and not tensor.is_floating_point():
-            raise TypeError(f"softmax_nll: {name} must be floating point, got {tensor.dtype}")
-    sizes = _check_shapes(logits=(logits, "N C"), labels=(labels, "N"))
-    C = sizes["C"]
-    N = sizes["N"]
-    if C == 0:
-        raise ValueError(f"softmax_nll: logit_maxes is a maximum along it, and C is 0 for C = {C}")
-    if N == 0:
-        raise ValueError(f"softmax_nll: loss divides by it, and N is 0 for N = {N}")
-    _check_index("labels", labels, sizes["C"])
-
-
-def _check_index(name: str, index: Tensor, size: int) -> None:
-    """Raise TypeError unless the index is of integers, IndexError outside of 0 .. size - 1."""
+def _as_index(name: str, index: Tensor) -> Tensor:
+    """The index in the format that torch wants. Raises TypeError unless it is of integers."""
     if index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
         raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {index.dtype}")
+    return index.long()
+
+
+def _check_range(name: str, index: Tensor, size: int) -> None:
+    """Raise IndexError outside of 0 .. size - 1; a GPU, which would have to wait, is not asked."""
     if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
         low, high = (int(bound) for bound in index.aminmax())
         if low < 0 or high >= size:
@@ -145,28 +142,27 @@ def _check_index(name: str, index: Tensor, size: int) -> None:
             raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {size - 1}")
 
 
-@_in_float32(rounds=1)
+@_in_float32(rounds=1, like="logits")
 def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (N, C), labels (N,).
     """
-    _check_inputs(logits, labels)
+    _check_shapes(logits=(logits, "N C"), labels=(labels, "N"))
     N = logits.shape[0]
-    labels = labels.long()
+    labels = _as_index("labels", labels)
+    _check_range("labels", labels, logits.shape[1])
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
     counts_sum_inv = 1 / counts_sum
     probs = counts_sum_inv * counts
-    loss = (
-        - (norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1) - torch.log(counts_sum[:, 0])).sum() / N
-    )
+    loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
     return SoftmaxNLLForward(loss, labels, probs)
 
 
-@_in_float32(rounds=1)
+@_in_float32(rounds=1, like="dloss")
 def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> SoftmaxNLLGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
@@ -174,21 +170,22 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
     """
     _check_shapes(dloss=(dloss, ""), labels=(labels, "N"), probs=(probs, "N C"))
     N = labels.shape[0]
-    labels = labels.long()
+    labels = _as_index("labels", labels)
     dlogits = dloss / N * probs
     dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N).unsqueeze(1))
     return SoftmaxNLLGradients(dlogits)
 
 
-@_in_float32(rounds=0)
+@_in_float32(rounds=0, like="logits")
 def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (N, C), labels (N,).
     """
-    _check_inputs(logits, labels)
+    _check_shapes(logits=(logits, "N C"), labels=(labels, "N"))
     N = logits.shape[0]
-    labels = labels.long()
+    labels = _as_index("labels", labels)
+    _check_range("labels", labels, logits.shape[1])
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
@@ -209,7 +206,7 @@ def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
     )
 
 
-@_in_float32(rounds=0)
+@_in_float32(rounds=0, like="dloss")
 def softmax_nll_chain(
     dloss: Tensor,
     logits: Tensor,
@@ -244,7 +241,7 @@ def softmax_nll_chain(
     )
     N = logits.shape[0]
     C = logits.shape[1]
-    labels = labels.long()
+    labels = _as_index("labels", labels)
     dlogprobs = dloss.new_zeros(N, C)
     dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N).unsqueeze(1))
     dprobs = dlogprobs / probs
@@ -280,6 +277,7 @@ class SoftmaxNLLFunction(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dloss):
+        dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
         gradients = softmax_nll_backward(dloss, *ctx.saved_tensors)
         return gradients.dlogits, None
 

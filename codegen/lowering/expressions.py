@@ -142,6 +142,8 @@ class Lowering:
         touched once.
         """
         if e.as_coeff_Mul()[0].is_negative:
+            if (absorbed := _sign_absorbed(-e)) is not None:
+                return self.value(absorbed, frame, picked)
             positive = self.value(-e, frame, picked)
             return Plus(((positive, True),), dims=positive.dims)
         numbers = [f for f in e.args if f.is_number]
@@ -209,3 +211,16 @@ class Lowering:
         for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
+
+
+def _sign_absorbed(e: Mul) -> Expr | None:
+    """``-e`` with the sign inside of a difference that is summed: -Sum(a - b) = Sum(b - a)."""
+    for total in (f for f in e.args if isinstance(f, Sum)):
+        factors = Mul.make_args(total.operand)
+        for difference in (f for f in factors if isinstance(f, Add)):
+            if any(term.could_extract_minus_sign() for term in difference.args):
+                others = [f for f in factors if f is not difference]
+                swapped = Add(*(-term for term in difference.args))
+                rest = [f for f in e.args if f is not total]
+                return Mul(*rest, Sum.over(Mul(*others, swapped), total.axes))
+    return None

@@ -63,7 +63,7 @@ class Printer:
 
     def _Assign(self, step: p.Assign) -> str:
         line = f"{step.name} = {self.text(step.value)}"
-        if len(line) <= LONGEST or not isinstance(step.value, p.Plus):
+        if len(line) <= LONGEST or not isinstance(step.value, p.Plus) or len(step.value.terms) == 1:
             return line
         terms = [
             ("- " if negative else "+ " if i else "") + self.text(term, PRODUCT)

@@ -24,6 +24,7 @@ class PrintedFunction:
 
     name: str
     summary: str
+    first: str
     signature: str
     shapes: tuple[str, ...]
     checks: str
@@ -60,7 +61,6 @@ class TorchTarget:
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
-            required=page.required_sizes(),
             requirements=page.requirements(),
             labels=[(label, page.sizes[axis]) for label, axis in program.labels],
             inputs=program.forward.parameters,
@@ -93,7 +93,16 @@ class _Page:
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
         sizes = [f"{name} = {tensor}.shape[{dim}]" for name, tensor, dim in function.sizes]
-        index = [f"{p.name} = {p.name}.long()" for p in function.tensors if p.role == "label"]
+        index = [
+            f'{p.name} = _as_index("{p.name}", {p.name})'
+            for p in function.tensors
+            if p.role == "label"
+        ]
+        if function.tensors == self.program.forward.tensors:
+            index += [
+                f'_check_range("{label}", {label}, {self.size_of_axis(function, axis)})'
+                for label, axis in self.program.labels
+            ]
         kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
         kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
         kinds |= {name: "int" for name, _, _ in function.sizes}
@@ -106,6 +115,7 @@ class _Page:
         return PrintedFunction(
             function.name,
             function.summary,
+            function.parameters[0].name,
             wrapped(
                 f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"
             ),
@@ -147,23 +157,28 @@ class _Page:
         functions = (program.forward, program.backward, program.atoms, program.chain)
         return "\n".join(self.printer(f).step(step) for f in functions for step in f.steps)
 
-    def required_sizes(self) -> tuple[str, ...]:
-        names = [name for r in self.program.requirements for _, name in r.axes]
-        return tuple(dict.fromkeys(names))
+    def size_of_axis(self, function: Function, axis: str) -> str:
+        """The size of an axis, read off the first argument that has it."""
+        name = self.sizes[axis]
+        if any(known == name for known, _, _ in function.sizes):
+            return name
+        tensor = next(p for p in function.tensors if name in self.axes(p))
+        return f"{tensor.name}.shape[{self.axes(tensor).index(name)}]"
 
-    def requirements(self) -> tuple[tuple[str, str], ...]:
-        """(test, message) for every size that is refused; the message is the inside of an
-        f-string.
+    def requirements(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """(test, message, what is known) for every size that is refused.
+
+        The message is the inside of an f-string. A size is tested where an argument shows it.
         """
-        printer = Printer(self.sizes, (), "")
-        return tuple(
-            (
-                printer.text(r.expression),
-                f"{self.program.name}: {r.user} {r.use}, and {printer.text(r.expression)} is 0 for "
-                + ", ".join(f"{axis} = {{{name}}}" for axis, name in r.axes),
-            )
-            for r in self.program.requirements
-        )
+        found = []
+        for r in self.program.requirements:
+            local = {axis: f'sizes["{name}"]' for axis, name in self.program.sizes}
+            test = Printer(local, (), "").text(r.expression)
+            shown = Printer(self.sizes, (), "").text(r.expression)
+            sizes = ", ".join(f"{axis} = {{sizes['{name}']}}" for axis, name in r.axes)
+            message = f"{self.program.name}: {r.user} {r.use}, but {shown} is 0 where {sizes}"
+            found.append((test, message, tuple(f'"{name}" in sizes' for _, name in r.axes)))
+        return tuple(found)
 
     def edges(self) -> tuple[str, ...]:
         """What is decided at the edges, for the docstring."""
@@ -196,7 +211,6 @@ class _Page:
             for p in program.forward.parameters
         ]
         output, upstream = program.forward.results[0], program.backward.parameters[0]
-        inputs = [p.name for p in program.forward.tensors]
         return {
             "output": output,
             "public": wrapped(
@@ -204,8 +218,6 @@ class _Page:
             ),
             "output_shape": _shape(self.axes(upstream)),
             "upstream": upstream.name,
-            "inputs_tensors": ", ".join(f"{name}: Tensor" for name in inputs),
-            "inputs_names": ", ".join(inputs),
             "saved_from": ", ".join(tensors),
             "numbers_from": ", ".join(numbers),
             "gradients": gradients,
