@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sympy import Expr, Mul, Pow
+from sympy import Expr
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import Function, Parameter, Program, Requirement, Step
 from derive.forward import Definition
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of
-from derive.notation import Axis, Max, Tensor, is_number_or_size
+from derive.notation import Axis, Max, Tensor, size_divisors
 from derive.proof import Proved
 from derive.text import formula
 
@@ -251,7 +251,7 @@ class _Builder:
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
         for statement in self.definition.statements:
-            for divisor in _size_divisors(statement.expression):
+            for divisor in size_divisors(statement.expression):
                 if divisor not in seen:
                     seen.add(divisor)
                     yield Requirement(
@@ -284,17 +284,3 @@ class _Builder:
             if isinstance(hot.operand, Tensor)
         }
         return sorted(pairs)
-
-
-def _size_divisors(e: Expr) -> list[Expr]:
-    """The expressions in sizes alone that ``e`` divides by."""
-    found = {
-        factor.base
-        for node in e.atoms(Mul, Pow)
-        for factor in Mul.make_args(node)
-        if isinstance(factor, Pow)
-        and factor.exp.is_negative
-        and is_number_or_size(factor.base)
-        and factor.base.atoms(Axis)
-    }
-    return sorted(found, key=lambda e: e.sort_key())

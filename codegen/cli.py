@@ -65,7 +65,7 @@ def _run(names: Sequence[str], out: Path, check: bool) -> int:
     if out.exists() and not out.is_dir():
         raise QuestionError(f"{out} is not a folder", "choose another one with --out")
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
-    forwards = list(dict.fromkeys(forwards))
+    forwards = list({(f.definition.place.file, f.__name__): f for f in forwards}.values())
     _refuse_same_file(forwards)
     results = _generated(forwards)
     texts = {out / result.file: result.text for result in results}
@@ -79,10 +79,9 @@ def _run(names: Sequence[str], out: Path, check: bool) -> int:
             )
         return WRONG if outdated else DONE
     write_all(texts)
+    files = ", ".join(result.file for result in results)
     _console().print(_table(results))
-    _console().print(
-        f"written to {out}: {', '.join(result.file for result in results)}", soft_wrap=True
-    )
+    _console().print(f"written to {out}: {files}", soft_wrap=True)
     return DONE
 
 
@@ -102,7 +101,9 @@ def _refuse_same_file(forwards) -> None:
 def _generated(forwards) -> list[Generated]:
     results = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+    console = _console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task("", total=len(forwards))
         for forward in forwards:
             name = forward.definition.snake
@@ -117,8 +118,16 @@ def _generated(forwards) -> list[Generated]:
 
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False)
+    terminal = stream is not None and stream.isatty()
+    return _Console(
+        stderr=stderr, width=None if terminal else PLAIN_WIDTH, highlight=False, markup=False
+    )
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever reads has read enough: for `guarded` to settle, not the end of the program."""
+        raise BrokenPipeError
 
 
 def _table(results: Sequence[Generated]) -> Table:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from derive.errors import QuestionError
 
+MARKER = '"""Generated modules. Not edited by hand."""\n'
+
 
 def write_all(texts: Mapping[Path, str]) -> None:
     """Replace every file by its new text. Whatever happens before the first replacement leaves all
@@ -17,6 +19,7 @@ def write_all(texts: Mapping[Path, str]) -> None:
     A file whose text is the same already is not touched. Raises `QuestionError` where the folder
     cannot be written.
     """
+    texts = dict(texts) | _markers(texts)
     changed = {path: text for path, text in texts.items() if current(path) != text}
     ready: list[tuple[Path, Path]] = []
     try:
@@ -27,12 +30,18 @@ def write_all(texts: Mapping[Path, str]) -> None:
             os.replace(temporary, path)
     except OSError as error:
         raise QuestionError(
-            f"{error.filename or path} cannot be written: {error.strerror}",
+            f"{path} cannot be written: {error.strerror}",
             "choose another folder with --out",
         ) from None
     finally:
         for temporary, _ in ready:
             temporary.unlink(missing_ok=True)
+
+
+def _markers(texts: Mapping[Path, str]) -> dict[Path, str]:
+    """A folder that is made for generated modules can be imported from, as a package."""
+    new = {path.parent for path in texts if not path.parent.exists()}
+    return {folder / "__init__.py": MARKER for folder in sorted(new)}
 
 
 def current(path: Path) -> str | None:

@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Mul
+from sympy import Add, Expr, Function, Mul, Pow
 
 from derive.chain import Adjoint, Chain
 from derive.cost import Cost, cost_of, is_contraction
@@ -202,7 +202,7 @@ def _recomputed(pairs, knowledge: Facts, record: Record):
     """
     relations = knowledge.relations
     for value in sorted({t.at_home for _, e in pairs for t in tensors_in(e)}, key=str):
-        if value.role != "statement" or relations.unfolded(value).has(Sum, Max):
+        if value.role != "statement" or not _is_arithmetic(relations.unfolded(value)):
             continue
         tried, trial = [], Record()
         for target, e in pairs:
@@ -215,6 +215,12 @@ def _recomputed(pairs, knowledge: Facts, record: Record):
             pairs = tried
             record.steps.extend(trial.steps)
     return pairs
+
+
+def _is_arithmetic(e: Expr) -> bool:
+    """Built of +, -, *, / and whole powers: cheap to do again."""
+    roots = any(not power.exp.is_Integer for power in e.atoms(Pow))
+    return not roots and not e.has(Function, Sum, Max)
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:

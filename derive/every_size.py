@@ -28,7 +28,10 @@ from sympy import (
     KroneckerDelta,
     Mul,
     Piecewise,
+    Pow,
     Symbol,
+    exp,
+    expand_power_exp,
     log,
 )
 
@@ -170,7 +173,24 @@ def _by_indicators(e: Piecewise) -> Expr:
 
 
 def _multiplied_out(e: Expr) -> Expr:
-    return e.expand(power_base=False, log=False)
+    """Products of sums multiplied out; what is under a root, a bar or a function is left alone."""
+    opaque: dict[Expr, Dummy] = {}
+
+    def skeleton(node: Expr) -> Expr:
+        if isinstance(node, (Add, Mul)):
+            return node.func(*map(skeleton, node.args))
+        if isinstance(node, exp):
+            split = expand_power_exp(node)
+            if isinstance(split, Mul):
+                return skeleton(split)
+        elif isinstance(node, Pow) and node.exp.is_Integer and node.exp.is_positive:
+            return skeleton(node.base) ** node.exp
+        if not node.args or isinstance(node, Indexed):
+            return node
+        return opaque.setdefault(node, Dummy())
+
+    expanded = skeleton(e).expand()
+    return expanded.xreplace({dummy: node for node, dummy in opaque.items()})
 
 
 def _at_deltas(e: Expr) -> Expr:

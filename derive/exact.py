@@ -98,6 +98,7 @@ class ZeroTest:
         self.known: dict[Expr, Expr] = {}
         self.generators: dict[tuple, list[tuple[Expr, Expr]]] = {}
         self.roots: dict[Symbol, tuple[int, Expr]] = {}
+        self.definitions: dict[Symbol, Expr] = {}
         self.order: list[Symbol] = []
         self.signs: set[Symbol] = set()
         self.conditions: set[Symbol] = set()
@@ -109,7 +110,10 @@ class ZeroTest:
         if e.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
             return False
         self._note_shares(e)
-        return self._vanishes(self.rational(e))
+        if self._vanishes(self.rational(e)):
+            return True
+        in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
+        return in_exponentials != e and self.is_zero(in_exponentials)
 
     def _note_shares(self, e: Expr) -> None:
         """The common denominator of the powers in which every base, and every term of an
@@ -141,8 +145,6 @@ class ZeroTest:
             return self._exponential(e.exp)
         if isinstance(e, Pow):
             return self._power(e)
-        if isinstance(e, (tanh, sinh, cosh)):
-            return self.rational(e.rewrite(exp))
         if isinstance(e, (Abs, sign)):
             return self._signed(e)
         if isinstance(e, Piecewise):
@@ -168,17 +170,29 @@ class ZeroTest:
     def _power(self, e: Pow) -> Expr:
         base, power = e.args
         if power.is_Integer:
-            return self.rational(base) ** power
+            return (self._value(base) if power.is_negative else self.rational(base)) ** power
         if power.is_Rational:
             share = self.shares.get(base, power.q)
             share = lcm(share, power.q)
             root = self._generator(("root", share), (base,))
-            self.roots.setdefault(root, (share, self.rational(base)))
+            self.roots.setdefault(root, (share, self._value(base)))
             return root ** Integer(power * share)
         whole, rest = power.as_coeff_Add()
         if whole.is_Integer and rest != 0:
             return self.rational(base) ** whole * self._generator(("power",), (base, rest))
         return self._generator(("power",), (base, power))
+
+    def _value(self, base: Expr) -> Expr:
+        """A sum that is divided by, or under a root, under one symbol.
+
+        While the symbol will do, nothing needs to be known of it: that keeps polynomials small.
+        """
+        inside = self.rational(base)
+        if not isinstance(inside, Add):
+            return inside
+        symbol = self._generator(("value",), (base,))
+        self.definitions[symbol] = inside
+        return symbol
 
     def _signed(self, e: Expr) -> Expr:
         inside = e.args[0]
@@ -222,6 +236,18 @@ class ZeroTest:
         return symbol
 
     def _vanishes(self, e: Expr) -> bool:
+        """Zero as it stands, or once the symbols of values are replaced by what they stand for."""
+        return self._vanishes_as_it_stands(e) or (
+            bool(self.definitions) and self._vanishes_as_it_stands(self._in_full(e), self._in_full)
+        )
+
+    def _in_full(self, e: Expr) -> Expr:
+        while known := {s: self.definitions[s] for s in e.free_symbols if s in self.definitions}:
+            e = e.xreplace(known)
+        return e
+
+    def _vanishes_as_it_stands(self, e: Expr, written=lambda base: base) -> bool:
+        """Zero as a polynomial; ``written`` says how the base of a root is written."""
         if e.is_number:
             return e == 0
         for _ in range(2 + len(self.roots)):
@@ -233,7 +259,7 @@ class ZeroTest:
             numerator = self._reduced(numerator, symbols)
             if numerator == 0:
                 return True
-            e, changed = self._roots_resolved(numerator, symbols)
+            e, changed = self._roots_resolved(numerator, symbols, written)
             if not changed:
                 return False
         return False
@@ -266,7 +292,7 @@ class ZeroTest:
                 result[key] = coefficient
         return result
 
-    def _roots_resolved(self, polynomial, symbols) -> tuple[Expr, bool]:
+    def _roots_resolved(self, polynomial, symbols, written) -> tuple[Expr, bool]:
         """The polynomial with R**q replaced by its base, for the last root in it that has such a
         power.
         """
@@ -274,6 +300,7 @@ class ZeroTest:
             if root not in self.roots or root not in symbols:
                 continue
             share, base = self.roots[root]
+            base = written(base)
             i = symbols.index(root)
             if all(monomial[i] < share for monomial in polynomial.itermonoms()):
                 continue

@@ -14,13 +14,33 @@ forward inside another one composes them (see ``composition.py``).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import FunctionType, ModuleType
 
-from sympy import Add, Expr, Float, Mul, Piecewise, Rational
+from sympy import (
+    Add,
+    Derivative,
+    Expr,
+    Float,
+    I,
+    Integral,
+    Mul,
+    Piecewise,
+    Product,
+    Rational,
+    nan,
+    oo,
+    zoo,
+)
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
+from sympy import Sum as SymbolicSum
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.errors import NotationError, Place, caller_place
 from derive.notation import (
@@ -39,6 +59,12 @@ from derive.notation import (
     tensors_in,
     with_sizes,
 )
+
+FUNCTIONS = ("forward", "backward", "atoms", "chain")
+CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
+PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
+UNDEFINED = (nan, zoo, oo, -oo, I)
+FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 
 @dataclass(frozen=True)
@@ -130,11 +156,14 @@ class ClassBody(dict):
         self.inputs: list[Tensor] = []
         self.scalars: list[tuple[Tensor, float]] = []
         self.statements: list[Statement] = []
+        self.tensors: dict[str, Tensor] = {}
+        self.last = ("", Place("<unknown>", 0))
 
     def __setitem__(self, name, value):
         if name.startswith("__") or name == "_":
             return super().__setitem__(name, value)
         place = caller_place() or Place("<unknown>", 0)
+        self.last = (name, place)
         try:
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:
@@ -147,8 +176,18 @@ class ClassBody(dict):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
             )
-        if not isinstance(value, Expr) or is_number_or_size(value):
-            return value  # an axis, a number, a condition: a name in Python, not a tensor
+        if isinstance(value, (Axis, *PYTHON_NAMES)):
+            return value  # a name in Python, not a tensor
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        if not isinstance(value, Expr):
+            kind = type(value).__name__
+            raise NotationError(
+                f"{name} is a {kind}, not an expression in tensors",
+                "write one expression on the line: y = x - Sum(x, N) / N",
+            )
+        if is_number_or_size(value) and not value.has(*UNDEFINED):
+            return value
         from derive.composition import PendingBlock, placed_block
 
         placed = placed_block(self, name, value, place)
@@ -166,6 +205,7 @@ class ClassBody(dict):
     def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor:
         tensor = declaration.named(name)
         self.claim(name, place)
+        self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
             self.scalars.append((tensor, declaration.default))
         else:
@@ -176,6 +216,7 @@ class ClassBody(dict):
         """Append the statement ``name = value``; what later lines see is its tensor."""
         checked_name(name, "a tensor")
         value = _in_notation(value)
+        self._check_own(value)
         twins = twins_in([value, *(s.expression for s in self.statements)])
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(twins))
@@ -183,7 +224,34 @@ class ClassBody(dict):
         expression = with_sizes(_without_marks(value), twins)
         tensor = Tensor(name, axes, role="statement", **known_signs(expression))
         self.statements.append(Statement(tensor, expression, place, block))
+        self.tensors[name] = tensor
         return tensor
+
+    def _check_own(self, value: Expr) -> None:
+        """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
+        for symbol in sorted(value.free_symbols, key=str):
+            if isinstance(symbol, Axis):
+                continue
+            if not isinstance(symbol, Tensor):
+                raise NotationError(
+                    f"{symbol} is a symbol of SymPy's, not a tensor",
+                    f"declare it: {symbol} = Input(N, C), or {symbol} = Scalar(1.0)",
+                )
+            if self.tensors.get(symbol.name) != symbol.at_home:
+                raise NotationError(
+                    f"{symbol} is not a tensor of this forward",
+                    "to use another forward, call it: h = Other(x)",
+                )
+
+    def _check_names(self, name: str) -> None:
+        """No tensor has a name that the generated module gives to something else."""
+        taken = {snake_case(name)} | {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
+        taken |= {f"{name}{kind}" for kind in CLASSES}
+        for tensor, place in self.places.items():
+            if tensor in taken:
+                raise NotationError(
+                    f"{tensor} is a name of the generated module", "choose another one", place
+                )
 
     def _axis_order(self, twins):
         order = axis_order(self.inputs, twins)
@@ -193,6 +261,13 @@ class ClassBody(dict):
         """The frozen record; raises `NotationError` where something is missing as a whole."""
         if not self.statements:
             raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
+        last, last_place = self.last
+        if last != self.statements[-1].name:
+            raise NotationError(
+                f"{last} stands last, where the output is stated, but it is no tensor",
+                f"move {last} up, or state the output after it",
+                last_place,
+            )
         if not any(t.role == "input" for t in self.inputs):
             raise NotationError(
                 f"{name} has no differentiable input", "declare one: x = Input(N, C)", place
@@ -209,6 +284,7 @@ class ClassBody(dict):
                     f"rename d{taken}",
                     self.places[f"d{taken}"],
                 )
+        self._check_names(name)
         return Definition(
             name,
             doc,
@@ -219,6 +295,11 @@ class ClassBody(dict):
             tuple(order),
             tuple(twins.items()),
         )
+
+
+def snake_case(name: str) -> str:
+    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def twins_in(expressions) -> dict[Axis, Axis]:
@@ -252,7 +333,24 @@ def known_signs(e: Expr) -> dict[str, bool]:
 
 
 def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
-    """Refuse the two ways in which a label or an axis gets lost unnoticed."""
+    """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
+    if e.has(*UNDEFINED):
+        raise NotationError(
+            f"{e} is not a finite real number everywhere", "leave out what is infinite or imaginary"
+        )
+    foreign = sorted(e.atoms(*FOREIGN), key=str)
+    if foreign:
+        kind = type(foreign[0]).__name__
+        raise NotationError(
+            f"{kind} is SymPy's here, and not part of the notation",
+            f"import {kind} from derive" if kind == "Sum" else "write it with Sum and functions",
+        )
+    for choice in e.atoms(Piecewise):
+        if choice.args[-1].cond != True:  # noqa: E712 - SymPy's own truth value
+            raise NotationError(
+                f"{choice} has no value where none of its conditions holds",
+                "end it with (..., True)",
+            )
     picked = {t for hot in e.atoms(OneHot) for t in hot.operand.atoms(Tensor)}
     for label in (t for t in tensors_in(e) if t.role == "label"):
         if label not in picked or _outside_one_hot(e, label):
@@ -306,11 +404,16 @@ def _check_sides(sum_of: Add, twins) -> None:
 
 def _check_factors(total: Sum) -> None:
     """A factor that lacks the summed axis and brings an axis of its own was meant to have it."""
-    factors = Mul.make_args(total.operand)
+    for term in Add.make_args(total.operand):
+        _check_product(total, Mul.make_args(term))
+
+
+def _check_product(total: Sum, factors) -> None:
+    summed = set(total.axes)
     for factor in factors:
         others = frozenset().union(*(axes_of(f) for f in factors if f is not factor))
         own = axes_of(factor) - others
-        if own and not axes_of(factor) & set(total.axes):
+        if own and not axes_of(factor) & summed and others & summed:
             raise NotationError(
                 f"{total}: axis {_axis_names(total.axes)} is on one side and missing on the other: "
                 f"{factor} has only {_axis_names(axes_of(factor))}",
@@ -352,6 +455,13 @@ def _choice(extreme, compare: str) -> Expr:
     """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
     ``torch.clamp``.
     """
+    sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
+    if sizes:
+        kind = type(extreme).__name__
+        raise NotationError(
+            f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
+            f"for the largest along an axis import {kind} from derive, after SymPy",
+        )
     chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
     for other in rest:
         chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
@@ -363,6 +473,11 @@ class ForwardMeta(type):
 
     @classmethod
     def __prepare__(mcs, name, bases, **kwargs):
+        if bases and bases != (Forward,):
+            raise NotationError(
+                f"{name} inherits from {', '.join(base.__name__ for base in bases)}",
+                "a forward inherits from Forward alone; call the other inside it to reuse it",
+            )
         return ClassBody() if bases else {}
 
     def __new__(mcs, name, bases, body, **kwargs):
@@ -371,11 +486,12 @@ class ForwardMeta(type):
         place = _class_place(body)
         try:
             checked_name(name, "a forward")
-            if bases != (Forward,):
+            if len(name) > 100 or snake_case(name) in sys.stdlib_module_names:
                 raise NotationError(
-                    f"{name} inherits from {', '.join(base.__name__ for base in bases)}",
-                    "a forward inherits from Forward alone; call the other inside it to reuse it",
+                    f"{name[:100]} cannot be the name of a forward: its file would be in the way",
+                    "choose a name of at most 100 letters that no module of Python's has",
                 )
+            checked_name(snake_case(name), "a generated function")
         except NotationError as error:
             raise error.at(place) from None
         cls = super().__new__(mcs, name, bases, dict(body))

@@ -14,8 +14,10 @@ import importlib.util
 import re
 import sys
 import traceback
+from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import sympy
 
@@ -24,6 +26,7 @@ from derive.errors import NotationError, Place, QuestionError
 from derive.forward import Forward
 
 MATH = Path(__file__).parent / "math"
+OUR_MODULES = "gradform_file_"
 
 
 def forward_from(name: str | Path) -> type[Forward]:
@@ -109,14 +112,13 @@ def _unknown(name: str, known, where: str):
 def _check_python(path: Path) -> None:
     place = Place(str(path), 0)
     try:
-        text = path.read_bytes().decode("utf-8")
-        ast.parse(text, filename=str(path))
-    except UnicodeDecodeError:
-        raise QuestionError(
-            "this is not a text file", "name a Python file (.py, UTF-8)", place
-        ) from None
+        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)  # looked at, not run
     except SyntaxError as error:
         place = Place(str(path), error.lineno or 0)
+        if "utf-8" in str(error) or "null bytes" in str(error):
+            raise QuestionError(
+                "this is not a text file", "name a Python file (.py, UTF-8)", place
+            ) from None
         raise QuestionError(
             f"this is not Python: {error.msg}", "mend the syntax of that line", place
         ) from None
@@ -129,52 +131,88 @@ def _check_python(path: Path) -> None:
 
 
 class _FreshLoader(SourceFileLoader):
-    """Always compiles the file as it is now: a cached compilation may be that of the text before
-    an edit.
-    """
+    """Always compiles the file as it is now: a cached compilation may be of the text before."""
 
     def get_code(self, fullname):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
+@contextmanager
+def _importing_from(folder: Path):
+    """Modules beside the file can be imported: as they are now, and forgotten afterwards."""
+    known, prefix = set(sys.modules), sys.pycache_prefix
+    with TemporaryDirectory(prefix="gradform-") as compiled:
+        sys.pycache_prefix = compiled
+        sys.path.insert(0, str(folder))
+        try:
+            yield
+        finally:
+            sys.path.remove(str(folder))
+            sys.pycache_prefix = prefix
+            for name in set(sys.modules) - known:
+                file = getattr(sys.modules[name], "__file__", None) or ""
+                if not name.startswith(OUR_MODULES) and Path(file).is_relative_to(folder):
+                    del sys.modules[name]
+
+
 def _run(path: Path):
     path = path.resolve()
-    name = f"gradform_file_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
     loader = _FreshLoader(name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module
-    sys.path.insert(0, str(path.parent))
     try:
-        loader.exec_module(module)
+        with _importing_from(path.parent):
+            loader.exec_module(module)
     except QuestionError as error:
         raise error.at(_line_in(path, error)) from None
     except NameError as error:
         raise _unknown_in_file(path, error) from None
     except RecursionError:
         raise QuestionError(
-            "the file recurses without end", "check it", Place(str(path), 0)
+            "an expression is nested too deeply", "give its parts names", _line_in(path, None)
         ) from None
-    except (Exception, SystemExit) as error:
-        shadowed = getattr(module, "Sum", None) is sympy.Sum
-        remedy = (
-            "Sum is SymPy's here: import Sum from derive, after SymPy"
-            if shadowed
-            else "mend that line"
-        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         message = " ".join(str(error).split()) or "no message"
-        raise QuestionError(
-            f"{type(error).__name__}: {message}", remedy, _line_in(path, error)
-        ) from None
-    finally:
-        sys.path.remove(str(path.parent))
+        problem = f"{type(error).__name__}: {message}"
+        raise QuestionError(problem, _remedy(error, module), _line_in(path, error)) from None
     return module
 
 
-def _line_in(path: Path, error: BaseException) -> Place:
-    """The innermost line of the file itself on the way to the error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    return Place(str(path), lines[-1] if lines else 0)
+# What people type who know torch, numpy or Python better than the notation: a part of the error
+# that Python raises, and what to write.
+SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
+REMEDIES = {
+    "object has no attribute": "tensors have no methods: write Sum(x, N); an axis is its size",
+    "must be Tensor": SYMPYS,
+    "Cannot convert expression to float": SYMPYS,
+    "loop of ufunc": SYMPYS,
+    "for @": "a matrix product is Sum(a * b, K)",
+    "for ^": "a power is x**2",
+    "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
+    "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
+    "No module named": "install it, or put the file beside this one",
+    "expected at most 1 argument": "did you mean Input?",
+    "cannot sympify": "a declaration has a line and a name of its own: x = Input(N, C)",
+}
+
+
+def _remedy(error: BaseException, module) -> str:
+    if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
+        return "Sum is SymPy's here: import Sum from derive, after SymPy"
+    return next((r for part, r in REMEDIES.items() if part in str(error)), "mend that line")
+
+
+def _line_in(path: Path, error: BaseException | None) -> Place:
+    """The innermost line on the way to the error that is of the file, or of one beside it."""
+    frames = traceback.extract_tb(error.__traceback__) if error else []
+    own = [f for f in frames if Path(f.filename).is_relative_to(path.parent)]
+    own = [f for f in own if "site-packages" not in f.filename] or [
+        f for f in frames if f.filename == str(path)
+    ]
+    return Place(own[-1].filename, own[-1].lineno) if own else Place(str(path), 0)
 
 
 def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
@@ -183,8 +221,8 @@ def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
     """
     place = _line_in(path, error)
     name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
-    text = path.read_text(encoding="utf-8")
-    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    tree = ast.parse(Path(place.file).read_bytes())
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     body = next((c for c in classes if c.lineno <= place.line <= (c.end_lineno or c.lineno)), None)
     assigned = {
         target.id: line.lineno
@@ -199,9 +237,19 @@ def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
             "a statement sees what stands above it: move one of the two lines",
             place,
         )
+    if 0 < assigned.get(name, 0) < place.line:
+        return NotationError(
+            f"{name} is not seen by a function or a comprehension inside of a class body",
+            "write the statement out, or pass the tensor as an argument",
+            place,
+        )
     if assigned.get(name, 0) == place.line:
         return NotationError(
             f"{name} is used in its own definition", "use the tensors above it", place
+        )
+    if len(name) == 1 and name.isupper():
+        return NotationError(
+            f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")', place
         )
     if hasattr(derive, name) or hasattr(sympy, name):
         package = "derive" if hasattr(derive, name) else "sympy"

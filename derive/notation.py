@@ -19,10 +19,11 @@ for their adjoints are in ``rules.py``.
 from __future__ import annotations
 
 import keyword
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from sympy import Atom, Basic, Expr, Integer, S, Symbol, sympify
+from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol, sympify
 from sympy.core.cache import cacheit
 
 from derive.errors import NotationError
@@ -141,7 +142,12 @@ class ArrayNode(Expr):
     is_commutative = True
     is_real = True
 
-    def __new__(cls, operand, *axes):
+    def __new__(cls, operand, *axes, **numbered):
+        if numbered:
+            raise NotationError(
+                f"{cls.__name__} has no {next(iter(numbered))}=",
+                f"name the axis: {cls.__name__}(x, N)",
+            )
         if len(axes) == 1 and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
             return Expr.__new__(cls, operand, axes[0])
         operand = _expression(operand, cls.__name__)
@@ -313,14 +319,16 @@ class Scalar(Declaration):
 
     def __init__(self, default: float):
         super().__init__()
-        if isinstance(default, bool) or not isinstance(default, (int, float)):
-            try:
-                default = float(default)
-            except (TypeError, ValueError):
-                raise NotationError(
-                    f"Scalar({default!r}): the default is not a number", "write eps = Scalar(1e-5)"
-                ) from None
-        self.default = default
+        try:
+            number = None if isinstance(default, (bool, str)) else float(default)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+        if number is None or not math.isfinite(number):
+            raise NotationError(
+                f"Scalar({default!r}): the default is not a finite number",
+                "write eps = Scalar(1e-5)",
+            )
+        self.default = int(number) if isinstance(default, int) else number
 
 
 class Broadcast(ArrayNode):
@@ -398,6 +406,16 @@ def _has_tensor(e: Basic) -> bool:
 def is_number_or_size(e: Basic) -> bool:
     """Whether ``e`` is built of numbers and sizes alone, so that it is known before any data is."""
     return not _has_tensor(e)
+
+
+def size_divisors(e: Basic) -> list[Expr]:
+    """The expressions in sizes alone that ``e`` divides by."""
+    found = {
+        power.base
+        for power in e.atoms(Pow)
+        if is_number_or_size(power.base) and power.base.atoms(Axis) and power.exp.is_negative
+    }
+    return sorted(found, key=lambda e: e.sort_key())
 
 
 def tensors_in(e: Basic) -> list[Tensor]:

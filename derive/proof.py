@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Symbol
+from sympy import Add, Expr, Integer, Symbol
 
 from derive.chain import adjoint_of
 from derive.closed_form import ClosedForm, ClosedStatement
@@ -30,10 +30,11 @@ from derive.every_size import IndexedForward, vanishes
 from derive.exact import ZeroTest
 from derive.facts import along
 from derive.forward import Definition
-from derive.notation import Axis, Tensor, tensors_in
+from derive.notation import Axis, Tensor, size_divisors, tensors_in
 from derive.small_batch import SmallBatch
 
 SMALL = (2, 3, 4)
+LARGEST = 12  # the most that is added to them
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
         proved.append(
             ProvedGradient(
                 statement.tensor,
-                tuple(tuple((a.name, n) for a, n in sizes.items()) for sizes in batches),
+                tuple(tuple((a.name, int(n)) for a, n in sizes.items()) for sizes in batches),
                 _agrees_for_every_size(form, statement, cuts),
             )
         )
@@ -114,14 +115,27 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
 
 
 def batches_of(definition: Definition) -> list[dict[Axis, int]]:
-    """Three small batches: every axis takes each of the sizes 2, 3 and 4, neighbouring axes
-    never the same.
+    """Three small batches: every axis takes each of 2, 3 and 4, neighbours never the same.
+
+    Where the mathematics divides by something that is not positive there, all sizes are larger.
     """
+    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
+    for more in range(LARGEST):
+        batches = _batches(definition, more)
+        if all(d.xreplace(dict(batch)) > 0 for batch in batches for d in divisors):
+            return batches
+    raise UnprovedError(
+        f"{definition.name}: no small sizes were found at which {divisors[0]} is positive"
+    )
+
+
+def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
     axes = [axis for axis in definition.axes if axis not in dict(definition.twins)]
+    starts = range(len(SMALL) if axes else 1)
     return [
-        {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)}
-        for start in range(len(SMALL))
-    ][: len(SMALL) if axes else 1]
+        {axis: Integer(SMALL[(start + i) % len(SMALL)] + more) for i, axis in enumerate(axes)}
+        for start in starts
+    ]
 
 
 def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:

@@ -57,7 +57,7 @@ class SmallBatch:
         self, definition: Definition, sizes: Mapping[Axis, int], free: frozenset[str] = frozenset()
     ):
         self.definition, self.free = definition, free
-        self.sizes = dict(sizes)
+        self.sizes = {axis: int(size) for axis, size in sizes.items()}
         for twin, original in definition.twins:
             self.sizes[twin] = self.sizes[original]
         self._entries: dict[str, Entries] = {}

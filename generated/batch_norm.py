@@ -122,9 +122,13 @@ def _check_shapes(**arguments) -> dict[str, int]:
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
     if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(f"batch_norm: mean divides by it, but N is 0 where N = {sizes['N']}")
+        raise ValueError(
+            f"batch_norm: mean divides by it, but N is 0 where N = {sizes['N']}"
+        )
     if "N" in sizes and sizes["N"] - 1 == 0:
-        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}")
+        raise ValueError(
+            f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}"
+        )
     return sizes
 
 

@@ -120,9 +120,13 @@ def _check_shapes(**arguments) -> dict[str, int]:
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
     if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}")
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}"
+        )
     if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}")
+        raise ValueError(
+            f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}"
+        )
     return sizes
 
 

@@ -73,6 +73,7 @@ def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[f
             output, [leaves[n] for n in inputs], upstream, allow_unused=True
         )
         found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
+    yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
     with torch.no_grad():
         result = forward(**leaves)
         closed = backward(upstream, **_named(program.backward, result._asdict()))
@@ -94,12 +95,14 @@ def _arguments(program: Program, draw, generator) -> dict[str, object]:
         for i, axis in enumerate(dict.fromkeys(n for _, n in program.sizes))
     }
     names = dict(program.sizes)
-    indexed = dict(program.labels)
+    indexed: dict[str, list[str]] = {}
+    for label, axis in program.labels:
+        indexed.setdefault(label, []).append(axis)
     arguments: dict[str, object] = {}
     for p in program.forward.parameters:
         shape = [sizes[names[axis]] for axis in p.axes]
         if p.role == "label":
-            high = sizes[names[indexed[p.name]]] if p.name in indexed else 1
+            high = min((sizes[names[axis]] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
         elif p.role == "input":
             arguments[p.name] = draw(tuple(shape), generator=generator, dtype=torch.float64)

@@ -58,6 +58,7 @@ class TorchTarget:
             program=program,
             versions=f"gradform {version('gradform')}, sympy {version('sympy')}",
             doc=_safe(program.doc),
+            source=_safe(program.source).replace("\n", "?"),
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
@@ -240,5 +241,6 @@ def _shape(axes: tuple[str, ...]) -> str:
 
 
 def _safe(text: str) -> str:
-    """A user's docstring inside of a docstring: nothing in it may end it."""
-    return text.replace("\\", "\\\\").replace('"""', "'''").replace("\r", "")
+    """A user's text inside of a docstring or a comment: nothing in it may end either."""
+    text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return text.replace("\\", "\\\\").replace('"""', "'''")
