@@ -22,11 +22,11 @@ from codegen.program import Program
 from codegen.targets import Target, targets
 from derive.derivation import derive
 from derive.errors import UnprovedError
-from derive.forward import Forward
+from derive.forward import Definition, Forward
 from derive.library import source_hash
 from derive.proof import Proved
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def generate(
     text = target.render(program)
     progress("comparing with autograd")
     file = f"{definition.snake}{target.suffix}"
-    difference = _compared(target, file, text, program)
+    difference = _compared(target, file, text, definition, program)
     if not difference <= TOLERANCE:
         raise UnprovedError(
             f"{definition.name}: the code that was written is {difference:.1e} away from autograd "
@@ -68,8 +68,10 @@ def generate(
     return Generated(file, text, proved, program, difference, time.perf_counter() - start)
 
 
-def _compared(target: Target, file: str, text: str, program: Program) -> float:
+def _compared(
+    target: Target, file: str, text: str, definition: Definition, program: Program
+) -> float:
     with tempfile.TemporaryDirectory(prefix="gradform-") as folder:
         path = Path(folder) / file
         path.write_text(text, encoding="utf-8")
-        return target.largest_difference(path, program)
+        return target.largest_difference(path, definition, program)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Pow, S, expand_mul
+from sympy import Add, Dummy, Expr, Function, Pow, S, expand_mul, powsimp
 
 from derive.errors import NotationError
 from derive.forward import Definition, Statement
@@ -149,6 +149,8 @@ def _local_derivative(e: Expr, leaf: Expr) -> Expr:
         return S.Zero
     variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(_leaves(e))}
     derivative = e.xreplace(variables).diff(variables[leaf])
+    if any(not power.exp.is_number for power in derivative.atoms(Pow)):
+        derivative = powsimp(derivative, combine="exp")  # n*x**(n - 1): x may be zero in n*x**n/x
     return derivative.xreplace({variable: other for other, variable in variables.items()})
 
 

@@ -61,6 +61,8 @@ def _passes(e: Expr) -> tuple[int, int]:
     for node in reductions:
         inner, inner_read = _passes(node.operand)
         count, read = count + 1 + inner, read + inner_read + entries(axes_of(node))
+        if _spreads(node):
+            read += 2 * entries(axes_of(node.operand))  # written and read before it is summed
     return count, read
 
 
@@ -81,6 +83,13 @@ def tensors_around(e: Expr) -> set[Tensor]:
     if isinstance(e, (Reduction, OneHot)):
         return set()
     return set().union(*map(tensors_around, e.args)) if e.args else set()
+
+
+def _spreads(e: Expr) -> bool:
+    """Whether what is summed is larger than all that it is made of, and no matrix product."""
+    whole = axes_of(e.operand)
+    tensors = tensors_around(e.operand)
+    return not is_contraction(e) and all(set(t.axes) < whole for t in tensors)
 
 
 def is_contraction(e: Expr) -> bool:

@@ -13,6 +13,7 @@ contracted, bound indices numbered. Where that does not bring the difference to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations
@@ -120,12 +121,28 @@ class IndexedForward:
             return sympy.Sum(operand, *((j, 1, self.size(axis)) for axis, j in bound.items()))
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
-            bound = Symbol(f"m_{axis.name}", integer=True)
+            level = sum(str(index).startswith("m") for index in at.values())
+            bound = Symbol(f"m{level}_{axis.name}", integer=True)
             kind = LargestAlong if isinstance(e, Max) else IndexOfLargest
             return kind(self.written(e.operand, {**at, axis: bound}, values), bound)
         if isinstance(e, OneHot):
             return KroneckerDelta(self.written(e.operand, at, values), at[e.axis])
         return e.func(*(self.written(arg, at, values) for arg in e.args)) if e.args else e
+
+    def unfolded(self, e: Expr, name: str) -> Expr:
+        """``e`` with the free tensor ``name`` replaced by its definition."""
+        home = self.definition.by_name[name].tensor.home
+
+        def is_entry(node) -> bool:
+            return (isinstance(node, Indexed) and str(node.base.label) == name) or (
+                not home and node.is_Symbol and node.name == name
+            )
+
+        def definition(node) -> Expr:
+            indices = node.indices if home else ()
+            return self.computed(name, dict(zip(home, indices, strict=True)))
+
+        return e.replace(is_entry, definition)
 
     def total(self, e: Expr, axes, at: Mapping[Axis, Symbol]) -> Expr:
         """``e`` summed over all entries along ``axes``."""
@@ -133,9 +150,9 @@ class IndexedForward:
         return sympy.Sum(e, *limits) if limits else e
 
 
-def vanishes(e: Expr) -> bool:
+def vanishes(e: Expr, thorough: bool = True) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
-    return is_zero(normal_form(e))
+    return is_zero(normal_form(e), thorough)
 
 
 def normal_form(e: Expr) -> Expr:
@@ -271,14 +288,21 @@ def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
     if len(groups) > 1:
         return Mul(*(_numbered(part, own, bounds) for part, own in groups))
     best = None
+    first = _first_free_number(inside)  # a bound index inside of this sum keeps its own
     for order in permutations(carried):
-        names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order)}
+        names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order, first)}
         candidate = sympy.Sum(
             inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str)
         )
         if best is None or str(candidate) < str(best):
             best = candidate
     return best
+
+
+def _first_free_number(e: Expr) -> int:
+    """The number after the highest of the bound indices in ``e``."""
+    names = [v.name for total in e.atoms(sympy.Sum) for v in total.variables]
+    return max((int(n[1:].split("_")[0]) + 1 for n in names if re.match(r"k\d+_", n)), default=0)
 
 
 def _connected(inside: Expr, carried: list[Symbol]) -> list[tuple[Expr, list[Symbol]]]:

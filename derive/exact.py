@@ -13,7 +13,8 @@ numerator did not reduce to zero; for functions with relations that are not mode
 
 from __future__ import annotations
 
-from math import lcm
+import random
+from math import lcm, prod
 
 from sympy import (
     QQ,
@@ -41,6 +42,8 @@ from sympy import (
 from sympy import Sum as SymbolicSum
 from sympy.core.function import UndefinedFunction
 
+PRIME = 2**61 - 1
+
 
 class Indicator(Symbol):
     """0 or 1; of the indicators of one ``group`` at most one is 1.
@@ -59,9 +62,9 @@ class Indicator(Symbol):
         return (self.name, self.group), {}
 
 
-def is_zero(e: Expr) -> bool:
+def is_zero(e: Expr, thorough: bool = True) -> bool:
     """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
-    return ZeroTest().is_zero(e)
+    return ZeroTest().is_zero(e, thorough)
 
 
 def split_log(argument: Expr) -> Expr:
@@ -96,21 +99,30 @@ class ZeroTest:
 
     def __init__(self):
         self.known: dict[Expr, Expr] = {}
-        self.generators: dict[tuple, list[tuple[Expr, Expr]]] = {}
+        self.generators: dict[tuple, list[tuple[tuple, tuple, Symbol]]] = {}
         self.roots: dict[Symbol, tuple[int, Expr]] = {}
         self.definitions: dict[Symbol, Expr] = {}
         self.order: list[Symbol] = []
         self.signs: set[Symbol] = set()
         self.conditions: set[Symbol] = set()
         self.shares: dict[Expr, int] = {}
+        self.marks: dict[Expr, int | None] = {}
+        self.random = random.Random(0)
 
-    def is_zero(self, e: Expr) -> bool:
+    def is_zero(self, e: Expr, thorough: bool = True) -> bool:
+        """Whether ``e`` is zero. Unless ``thorough``, no look is taken under roots and bars.
+
+        That is fast, and for most that is zero it is enough.
+        """
         if e == 0:
             return True
         if e.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
             return False
         self._note_shares(e)
-        if self._vanishes(self.rational(e)):
+        rational = self.rational(e)
+        if not thorough:
+            return self._vanishes_as_it_stands(rational)
+        if self._vanishes(rational):
             return True
         in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
         return in_exponentials != e and self.is_zero(in_exponentials)
@@ -216,24 +228,57 @@ class ZeroTest:
         return value
 
     def _generator(self, kind: tuple, args: tuple) -> Symbol:
-        """The indeterminate of a function of ``args``; arguments that are equal, not only alike,
-        share one.
-        """
+        """The indeterminate of a function of ``args``; equal arguments share it, not only alike."""
         args = tuple(self.rational(arg) if isinstance(arg, Expr) else arg for arg in args)
+        mark = tuple(self._fingerprint(arg) for arg in args)
         candidates = self.generators.setdefault(kind, [])
-        for known, symbol in candidates:
+        for known, _, symbol in candidates:
             if known == args:
                 return symbol
-        for known, symbol in candidates:
-            if all(
+        for known, known_mark, symbol in candidates:
+            if self._may_be_equal(mark, known_mark) and all(
                 isinstance(a, Expr) and isinstance(b, Expr) and self._vanishes(a - b)
                 for a, b in zip(known, args, strict=True)
             ):
                 return symbol
         symbol = Dummy(f"g{len(self.order)}")
-        candidates.append((args, symbol))
+        candidates.append((args, mark, symbol))
         self.order.append(symbol)
         return symbol
+
+    @staticmethod
+    def _may_be_equal(mark: tuple, other: tuple) -> bool:
+        return all(a is None or b is None or a == b for a, b in zip(mark, other, strict=True))
+
+    def _fingerprint(self, e) -> int | None:
+        """The value modulo a prime, with a random number for every symbol: equal for what is equal.
+
+        None where that cannot be said: with signs, conditions and indicators, which are 0 or 1,
+        unlike things may be equal. So may they with roots, but what is met here is written in one
+        way; at worst two symbols stand for one thing, and a proof fails that could have succeeded.
+        """
+        if not isinstance(e, Expr):
+            return None
+        if e not in self.marks:
+            self.marks[e] = self._marked(e)
+        return self.marks[e]
+
+    def _marked(self, e: Expr) -> int | None:
+        if e.is_Rational:
+            return e.p * pow(e.q, -1, PRIME) % PRIME if e.q % PRIME else None
+        if e.is_Symbol:
+            related = e in self.signs or e in self.conditions
+            return None if related or isinstance(e, Indicator) else self.random.randrange(1, PRIME)
+        if not isinstance(e, (Add, Mul, Pow)):
+            return None
+        if isinstance(e, Pow):
+            base = self._fingerprint(e.base)
+            return None if not base or not e.exp.is_Integer else pow(base, int(e.exp), PRIME)
+        parts = [self._fingerprint(arg) for arg in e.args]
+        if None in parts:
+            return None
+        result = sum(parts) if isinstance(e, Add) else prod(parts)
+        return result % PRIME
 
     def _vanishes(self, e: Expr) -> bool:
         """Zero as it stands, or once the symbols of values are replaced by what they stand for."""

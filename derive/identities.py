@@ -202,7 +202,7 @@ identities: tuple[Identity, ...] = (
 elimination = Identity(
     "nearer the output",
     "u = (v/r)**(1/k)",
-    "the forward defines v = r*u**k, and r is never zero",
+    "the forward defines v = r*u**k, and r is not zero",
     "the forward's later product is used in place of its factor",
     _eliminate,
 )

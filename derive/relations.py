@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Expr, Function, Mul, Pow, exp
+from sympy import Add, Expr, Function, Mul, Pow
 
 from derive.forward import Definition, known_signs
 from derive.notation import (
@@ -108,21 +108,25 @@ class Relations:
                 continue
             if not power.is_Rational or not (1 / power).is_Integer:
                 continue
-            others = value.expression / base**power
-            if all(self.never_zero(t) for t in tensors_in(others)):
-                yield base, (value.tensor / others) ** (1 / power)
+            rest = [(b, -powers[b] / power) for b in powers if b != base]
+            if all(self._may_multiply(b, p, value.tensor) for b, p in rest):
+                yield base, (value.tensor * value.expression**-1 * base**power) ** (1 / power)
 
-    def never_zero(self, tensor: Tensor) -> bool:
-        """Whether dividing by it is always allowed: positive, or itself a power of something
-        finite.
+    def _may_multiply(self, factor: Expr, power: Expr, product: Tensor) -> bool:
+        """Whether ``factor**power`` may be put where the product's own factor stood.
+
+        Multiplying is always allowed: the forward divides by it. Dividing is allowed by sizes, and
+        by a statistic that is a power such as (var + eps)**(-1/2); not by what is only positive on
+        paper: an exponential as large as the product underflows to zero.
         """
-        if tensor.is_positive:
+        if not isinstance(factor, Tensor):
             return True
-        value = self.by_name.get(tensor.name)
-        if value is None:
-            return False
-        e = value.expression
-        return isinstance(e, exp) or (isinstance(e, Pow) and e.exp.is_negative is True)
+        if power.is_positive:
+            return True
+        value = self.by_name.get(factor.name)
+        e = value.expression if value else None
+        statistic = set(factor.axes) < set(product.axes)
+        return statistic and isinstance(e, Pow) and e.exp.is_negative is True
 
     @cached_property
     def recognitions(self) -> dict[Expr, tuple[Expr, Value]]:

@@ -135,7 +135,11 @@ def test_every_target_keeps_the_contract():
     for target in targets.values():
         assert target.suffix.startswith(".")
         assert list(inspect.signature(target.render).parameters) == ["program"]
-        assert list(inspect.signature(target.largest_difference).parameters) == ["file", "program"]
+        assert list(inspect.signature(target.largest_difference).parameters) == [
+            "file",
+            "definition",
+            "program",
+        ]
 
 
 def test_the_records_at_the_doors_are_frozen():

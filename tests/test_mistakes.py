@@ -55,6 +55,29 @@ MISTAKES = {
     "no statement": (["x = Input(N)"], 0, "states nothing"),
     "no input": (["l = Label(N)", "y = Sum(OneHot(l, C), C)"], 0, "no differentiable input"),
     "error of python": (["x = Input(N)", "y = x / 'a'"], 2, "TypeError"),
+    "a trailing comma": (["x = Input(N)", "y = x,"], 2, "y is a tuple"),
+    "a list": (["x = Input(N)", "y = [x]"], 2, "y is a list"),
+    "a number as the output": (["x = Input(N)", "h = 2 * x", "y = 5"], 3, "y stands last"),
+    "a condition as the output": (["x = Input(N)", "h = 2 * x", "y = x > 0"], 3, "y stands last"),
+    "a choice with a gap": (
+        ["x = Input(N)", "y = Piecewise((x, x > 1), (2 * x, x < 0))"],
+        2,
+        "no value where none of its conditions holds",
+    ),
+    "infinite": (["x = Input(N)", "y = x / 0"], 2, "not a finite real number"),
+    "imaginary": (["x = Input(N)", "y = x * sqrt(-1)"], 2, "not a finite real number"),
+    "a symbol": (["x = Input(N)", "y = x * Symbol('q')"], 2, "import it: from sympy import Symbol"),
+    "pointwise max over an axis": (
+        ["x = Input(N, C)", "y = x - Min(x, C)"],
+        2,
+        "Min is SymPy's here, and C is an axis",
+    ),
+    "a method": (["x = Input(N)", "y = x.sum()"], 2, "tensors have no methods"),
+    "a matrix product": (["x = Input(N, C)", "y = x @ x"], 2, "a matrix product is Sum"),
+    "an index": (["x = Input(N, C)", "y = x[0]"], 2, "tensors are not indexed"),
+    "a generated name": (["mine = Input(N)", "y = mine"], 1, "a name of the generated module"),
+    "a default that is none": (["x = Input(N)", "e = Scalar('a')"], 2, "not a finite number"),
+    "a keyword": (["x = Input(N)", "y = Sum(x, dim=0)"], 2, "name the axis"),
     "rename without the axis": (["x = Input(N)", "y = Rename(x, C, D)"], 2, "no axis C to rename"),
 }
 
@@ -98,6 +121,15 @@ FILES = {
         HEAD.encode()
         + b"class A(Forward):\n    x = Input(N)\n    y = x\nclass B(A):\n    z = A.y\n",
         "B inherits from A",
+    ),
+    "another forward's tensor": (
+        HEAD.encode() + b"class A(Forward):\n    x = Input(N)\n    h = 2 * x\n"
+        b"class B(Forward):\n    x = Input(N)\n    y = x * A.h\n",
+        "h is not a tensor of this forward",
+    ),
+    "a name of Python's": (
+        HEAD.encode() + b"class Lambda(Forward):\n    x = Input(N)\n    y = x\n",
+        "cannot be the name of a generated function",
     ),
     "shadowed Sum": (
         b"from derive import *\nfrom sympy import *\nN = Axis('N')\n"

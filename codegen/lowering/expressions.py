@@ -19,7 +19,7 @@ from fractions import Fraction
 from sympy import Add, Expr, Mul, Piecewise, Pow
 from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
-from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
+from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
 from codegen.lowering.frames import (
     NOTHING_PICKED,
@@ -195,6 +195,9 @@ class Lowering:
             return Compare(left, c.rel_op, right, dims=broadcast([left.dims, right.dims]))
         if isinstance(c, (BooleanTrue, BooleanFalse)):
             return Number(Fraction(int(bool(c))))
+        if isinstance(c, ITE):
+            test, yes, no = c.args
+            return self._condition(Or(And(test, yes), And(Not(test), no)), frame, picked)
         if isinstance(c, (And, Or, Not)):
             operands = tuple(self._condition(arg, frame, picked) for arg in c.args)
             return Combine(

@@ -12,6 +12,7 @@ from codegen.lowering.frames import (
     Frame,
     Picked,
     arranged,
+    axes_at,
     broadcast,
     fitted,
     widened,
@@ -25,16 +26,21 @@ if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
 
 
-def index_of(lowering: Lowering, label: Expr, frame: Frame) -> Value:
+def index_of(
+    lowering: Lowering, label: Expr, frame: Frame, picked: Picked = NOTHING_PICKED
+) -> Value:
     """The index that a label, or the arg max of an expression, stands for."""
-    if isinstance(label, ArgMax):
-        (axis,) = label.axes
-        inner = widened(tuple(a for a in frame if a in axes_of(label)), {axis}, lowering.order)
-        operand = fitted(lowering.value(label.operand, inner), plain(inner))
-        along = inner.index(axis)
-        rest = operand.dims[:along] + operand.dims[along + 1 :]
-        return arranged(ArgMaxOf(operand, along, dims=rest), frame)
-    return lowering.tensor(label, frame, NOTHING_PICKED)
+    if not isinstance(label, ArgMax):
+        return lowering.tensor(label, frame, picked)
+    (axis,) = label.axes
+    own = tuple(a for a in lowering.order if a in axes_of(label))
+    inner = widened(own, {axis}, lowering.order)
+    operand = fitted(lowering.value(label.operand, inner), plain(inner))
+    along = inner.index(axis)
+    index: Value = ArgMaxOf(operand, along, dims=plain(own))
+    for at in [a for a in own if a in picked]:  # the arg max of the picked row
+        index = picked_entry(lowering, index, at, picked[at])
+    return arranged(index, frame)
 
 
 def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> Value:
@@ -65,11 +71,12 @@ def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> V
 def whole_one_hot(lowering: Lowering, e: OneHot, frame: Frame, picked: Picked) -> Value:
     """A one-hot as a tensor: a comparison where its axis is read at an index, else of full size."""
     if e.axis in picked:
-        left, right = (index_of(lowering, label, frame) for label in (e.operand, picked[e.axis]))
+        left = index_of(lowering, e.operand, frame, picked)
+        right = index_of(lowering, picked[e.axis], frame)
         test = Compare(left, "==", right, dims=broadcast([left.dims, right.dims]))
         return Choose(test, Number(Fraction(1)), Number(Fraction(0)), dims=test.dims)
-    label_axes = tuple(a for a in lowering.order if a in axes_of(e.operand))
-    index = index_of(lowering, e.operand, label_axes)
+    label_axes = tuple(a for a in lowering.order if a in axes_at(e.operand, picked))
+    index = index_of(lowering, e.operand, label_axes, picked)
     return arranged(OneHotOf(index, e.axis.name, dims=(*index.dims, Dim(e.axis))), frame)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
@@ -124,27 +125,33 @@ def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:
     operands = [_operand(lowering, group, picked) for group in groups]
     pending = set(e.axes)
     while len(operands) > 1:
-        left, right, *others = operands
+        left, right = _smallest_product(operands, pending)
+        others = [operand for operand in operands if operand is not left and operand is not right]
         elsewhere = set().union(*map(axes_in, others)) if others else set()
-        summed = {
-            axis
-            for axis in pending
-            if axis in axes_in(left) | axes_in(right) and axis not in elsewhere
-        }
+        both = axes_in(left) | axes_in(right)
+        summed = {axis for axis in pending & both if axis not in elsewhere}
         pending -= summed
-        result = [
-            a
-            for a in widened(frame, axes_in(left) | axes_in(right), lowering.order)
-            if a in axes_in(left) | axes_in(right)
-        ]
-        dims = plain(axis for axis in result if axis not in summed)
+        result = [a for a in widened(frame, both, lowering.order) if a in both - summed]
         names = tuple(sorted(axis.name for axis in summed))
-        operands = [Contract(left, right, names, dims=dims), *others]
+        operands = [Contract(left, right, names, dims=plain(result)), *others]
     value = arranged(operands[0], frame)
     if not constants:
         return value
     factor = lowering.value(Mul(*constants), frame, picked)
     return Times(((factor, False), (value, False)), dims=value.dims)
+
+
+def _smallest_product(operands: list[Value], pending: set[Axis]) -> tuple[Value, Value]:
+    """The pair whose product has the fewest axes: a.T @ dy first, not an outer product."""
+
+    def size(pair):
+        left, right = pair
+        others = [operand for operand in operands if operand is not left and operand is not right]
+        elsewhere = set().union(*map(axes_in, others)) if others else set()
+        both = axes_in(left) | axes_in(right)
+        return len(both - (pending - elsewhere)), -len(axes_in(left) & axes_in(right) & pending)
+
+    return min(combinations(operands, 2), key=size)
 
 
 def _operand(lowering: Lowering, e: Expr, picked) -> Value:

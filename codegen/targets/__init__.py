@@ -14,6 +14,7 @@ from typing import Protocol
 
 from codegen.program import Program
 from codegen.targets.torch.target import TorchTarget
+from derive.forward import Definition
 
 
 class Target(Protocol):
@@ -27,7 +28,7 @@ class Target(Protocol):
         Raises `QuestionError` for a function that it cannot print.
         """
 
-    def largest_difference(self, file: Path, program: Program) -> float:
+    def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
         """How far the gradients computed by ``file`` are from the oracle's, relative to the
         largest entry.
         """

@@ -1,8 +1,8 @@
 """Compares a generated module with torch's autograd, on random data in double precision.
 
-The oracle is autograd through the atoms: the statements as they are written, differentiated by
-torch. Data hides nothing: inputs and upstream gradients are random, and all axes have different
-lengths.
+The oracle is autograd through the statements themselves (``interpret.py``), not through anything
+that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have
+different lengths.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ import torch
 from torch import Tensor
 
 from codegen.program import Function, Program
+from codegen.targets.torch.interpret import interpreted
+from derive.forward import Definition
+from derive.notation import size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
+MOST_ADDED = 20
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1.
@@ -36,7 +40,7 @@ def load(file: Path) -> ModuleType:
     return module
 
 
-def largest_difference(file: Path, program: Program) -> float:
+def largest_difference(file: Path, definition: Definition, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry.
 
     Forward, closed form and chain are compared. A result of another shape, or one that is not
@@ -44,15 +48,17 @@ def largest_difference(file: Path, program: Program) -> float:
     """
     module = load(file)
     for draw in DRAWS:
-        differences = list(_differences(module, program, draw))
+        differences = list(_differences(module, definition, program, draw))
         if all(finite for _, finite in differences):
             break
     return max((difference for difference, _ in differences), default=0.0)
 
 
-def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[float, bool]]:
+def _differences(
+    module: ModuleType, definition: Definition, program: Program, draw
+) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = _arguments(program, draw, generator)
+    arguments = _arguments(definition, program, draw, generator)
     atoms_function, chain_function = (
         getattr(module, f.name) for f in (program.atoms, program.chain)
     )
@@ -63,8 +69,8 @@ def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[f
         else value
         for name, value in arguments.items()
     }
-    atoms = atoms_function(**leaves)
-    output = getattr(atoms, program.forward.results[0])
+    expected = interpreted(definition, leaves)
+    output = expected[program.forward.results[0]]
     upstream = draw(tuple(output.shape), generator=generator, dtype=torch.float64)
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     found = {name: torch.zeros_like(leaves[name]) for name in inputs}
@@ -75,6 +81,9 @@ def _differences(module: ModuleType, program: Program, draw) -> Iterator[tuple[f
         found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
     with torch.no_grad():
+        atoms = atoms_function(**leaves)
+        for name, value in expected.items():
+            yield _difference(getattr(atoms, name).reshape(value.shape), value.detach())
         result = forward(**leaves)
         closed = backward(upstream, **_named(program.backward, result._asdict()))
         values = leaves | {name: getattr(atoms, name) for name in atoms._fields}
@@ -89,11 +98,20 @@ def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
-def _arguments(program: Program, draw, generator) -> dict[str, object]:
-    sizes = {
-        axis: LENGTHS[i % len(LENGTHS)]
-        for i, axis in enumerate(dict.fromkeys(n for _, n in program.sizes))
-    }
+def _lengths(definition: Definition, program: Program) -> dict[str, int]:
+    """A length for every size, at which nothing that the mathematics divides by is zero."""
+    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
+    names = list(dict.fromkeys(name for _, name in program.sizes))
+    for more in range(MOST_ADDED):
+        sizes = {name: LENGTHS[i % len(LENGTHS)] + more for i, name in enumerate(names)}
+        at = {axis: sizes[dict(program.sizes)[axis.name]] for axis in definition.axes}
+        if all(d.subs(at) > 0 for d in divisors):
+            break
+    return sizes
+
+
+def _arguments(definition: Definition, program: Program, draw, generator) -> dict[str, object]:
+    sizes = _lengths(definition, program)
     names = dict(program.sizes)
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:

@@ -117,7 +117,10 @@ class Printer:
         for term, negative in value.terms:
             sign = (" - " if negative else " + ") if text else ("-" if negative else "")
             text += sign + self.text(term, PRODUCT if negative or not text else SUM + negative)
-        return text, SUM if len(value.terms) > 1 else SIGN if value.terms[0][1] else SUM
+        if len(value.terms) > 1 or not value.terms[0][1]:
+            return text, SUM
+        _, inner = getattr(self, f"_{type(value.terms[0][0]).__name__}")(value.terms[0][0])
+        return text, min(SIGN, max(inner, PRODUCT))  # -p / 2 binds as a product does
 
     def _Times(self, value: p.Times):
         text = ""
@@ -141,6 +144,11 @@ class Printer:
                 f"the torch target has no function for {value.function}",
                 "add its line to FUNCTIONS in codegen/targets/torch/printer.py",
             )
+        if self.is_number(value.operand) and value.function == "sign":
+            return (
+                f"math.copysign({self.tight(value.operand)} != 0, {self.text(value.operand)})",
+                ATOM,
+            )
         if self.is_number(value.operand):
             name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
         return f"{name}({self.text(value.operand)})", ATOM
@@ -160,6 +168,10 @@ class Printer:
             condition = condition[1:-1]
         if self.is_number(value.condition):
             return f"({yes} if {condition} else {no})", ATOM
+        if (yes, no) == ("1", "0"):
+            return f"({condition}).to({self.like}.dtype)", ATOM
+        if self.is_number(value.yes) and self.is_number(value.no):
+            yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
     def _Reduce(self, value: p.Reduce):

@@ -12,6 +12,7 @@ import jinja2
 from codegen.program import Assign, Function, Parameter, Program
 from codegen.targets.torch.check import largest_difference
 from codegen.targets.torch.printer import Printer
+from derive.forward import Definition
 from derive.notation import checked_name
 
 LINE = 100
@@ -63,7 +64,7 @@ class TorchTarget:
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
             requirements=page.requirements(),
-            labels=[(label, page.sizes[axis]) for label, axis in program.labels],
+            labels=[p.name for p in program.forward.parameters if p.role == "label"],
             inputs=program.forward.parameters,
             forward=page.function(program.forward),
             backward=page.function(program.backward),
@@ -72,8 +73,8 @@ class TorchTarget:
             **page.wrapper(),
         )
 
-    def largest_difference(self, file: Path, program: Program) -> float:
-        return largest_difference(file, program)
+    def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
+        return largest_difference(file, definition, program)
 
 
 class _Page:

@@ -1,0 +1,134 @@
+"""What the statements of a forward mean, evaluated on torch tensors without any printed code.
+
+The oracle of the last gate: it reads the `Definition`, not the Program, so a mistake of layout,
+lowering or printing cannot hide in it. Every value has one dimension for each axis of the forward,
+of size 1 where it does not vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+import torch
+from sympy import Expr, Piecewise
+from sympy.core.relational import Relational
+from torch import Tensor
+
+from derive.forward import Definition
+from derive.notation import ArgMax, Axis, Max, OneHot, Sum
+from derive.notation import Tensor as Symbolic
+
+RELATIONS = {
+    "<": torch.lt,
+    "<=": torch.le,
+    ">": torch.gt,
+    ">=": torch.ge,
+    "==": torch.eq,
+    "!=": torch.ne,
+}
+FUNCTIONS = {"Abs": torch.abs, "ceiling": torch.ceil}
+
+
+def interpreted(
+    definition: Definition, arguments: Mapping[str, Tensor | float]
+) -> dict[str, Tensor]:
+    """Every statement's value, with exactly its axes as dimensions; differentiable by autograd."""
+    return _Interpreter(definition, arguments).run()
+
+
+class _Interpreter:
+    def __init__(self, definition: Definition, arguments: Mapping[str, Tensor | float]):
+        self.definition = definition
+        self.sizes: dict[Axis, int] = {}
+        self.values: dict[str, Tensor] = {}
+        for t in definition.inputs:
+            self.values[t.name] = arguments[t.name]
+            for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
+                self.sizes[definition.size(axis)] = size
+        for t, default in definition.scalars:
+            number = arguments.get(t.name, default)
+            self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
+
+    def run(self) -> dict[str, Tensor]:
+        results = {}
+        for statement in self.definition.statements:
+            home = statement.tensor.home
+            whole = self.value(statement.expression).broadcast_to(
+                [self.size(a) if a in home else 1 for a in self.definition.axes]
+            )
+            flat = whole.reshape([self.size(a) for a in self.definition.axes if a in home])
+            order = [a for a in self.definition.axes if a in home]
+            results[statement.name] = flat.permute([order.index(a) for a in home])
+            self.values[statement.name] = results[statement.name]
+        return results
+
+    def size(self, axis: Axis) -> int:
+        return self.sizes[self.definition.size(axis)]
+
+    def place(self, axis: Axis) -> int:
+        return self.definition.axes.index(axis)
+
+    def value(self, e: Expr) -> Tensor:
+        if isinstance(e, Symbolic):
+            return self.spread(self.values[e.name], e.axes)
+        if isinstance(e, Axis):
+            return self.spread(torch.tensor(float(self.size(e)), dtype=torch.float64), ())
+        if e.is_number:
+            return self.spread(torch.tensor(float(e), dtype=torch.float64), ())
+        if isinstance(e, Sum):
+            whole = self.value(e.operand)
+            shape = [
+                self.size(a) if a in e.axes else n
+                for a, n in zip(self.definition.axes, whole.shape, strict=True)
+            ]
+            return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
+        if isinstance(e, (Max, ArgMax)):
+            (axis,) = e.axes
+            values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
+            return values if isinstance(e, Max) else indices
+        if isinstance(e, OneHot):
+            entries = self.spread(torch.arange(self.size(e.axis)), (e.axis,))
+            return (self.value(e.operand) == entries).double()
+        if isinstance(e, Piecewise):
+            result = self.value(e.args[-1].expr)
+            for chosen, condition in reversed(e.args[:-1]):
+                result = torch.where(self.holds(condition), self.value(chosen), result)
+            return result
+        parts = [self.value(arg) for arg in e.args]
+        if e.is_Add:
+            return sum(parts[1:], parts[0])
+        if e.is_Mul:
+            return _product(parts)
+        if e.is_Pow:
+            return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
+        name = type(e).__name__
+        return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+
+    def holds(self, c) -> Tensor:
+        if isinstance(c, Relational):
+            return RELATIONS[c.rel_op](self.value(c.lhs), self.value(c.rhs))
+        if isinstance(c, sympy.ITE):
+            return torch.where(*map(self.holds, c.args))
+        if isinstance(c, sympy.Not):
+            return ~self.holds(c.args[0])
+        parts = [self.holds(arg) for arg in c.args]
+        combine = torch.logical_and if isinstance(c, sympy.And) else torch.logical_or
+        result = parts[0]
+        for part in parts[1:]:
+            result = combine(result, part)
+        return result
+
+    def spread(self, tensor: Tensor, axes) -> Tensor:
+        """``tensor`` along ``axes`` with a dimension for every axis of the forward."""
+        order = sorted(range(len(axes)), key=lambda i: self.place(axes[i]))
+        tensor = tensor.permute(order)
+        there = {axes[i] for i in order}
+        return tensor.reshape([self.size(a) if a in there else 1 for a in self.definition.axes])
+
+
+def _product(parts: list[Tensor]) -> Tensor:
+    result = parts[0]
+    for part in parts[1:]:
+        result = result * part
+    return result

@@ -1,0 +1,96 @@
+"""Sizes and labels at the edge: where the mathematics is undefined, the proof looks elsewhere."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from forwards import HEAD
+from generating import assert_same_gradients, draw, forward_file, generated
+
+from derive import forward_from
+from derive.proof import batches_of
+
+BODIES = {
+    "N - 2": (
+        "    x = Input(N)\n    mean = Sum(x, N) / N\n    y = Sum((x - mean) ** 2, N) / (N - 2)\n"
+    ),
+    "N - 3": "    x = Input(N, C)\n    y = x / (N - 3) / (C - 1)\n",
+    "N - 5": "    x = Input(N)\n    y = N * x / ((N - 1) * (N - 5))\n",
+}
+
+
+@pytest.mark.parametrize("divisor", BODIES)
+def test_sizes_at_which_a_divisor_is_not_positive_are_left_out(divisor, tmp_path):
+    file = forward_file(tmp_path, "Residual", BODIES[divisor])
+    definition = forward_from(file).definition
+    (n,) = [axis for axis in definition.axes if axis.name == "N"]
+    undefined = int(divisor.split()[-1])
+    assert min(batch[n] for batch in batches_of(definition)) > undefined
+    function, _, result = generated(file, tmp_path)
+    assert result.proved.every_size
+    shape = [undefined] * len(definition.inputs[0].axes)
+    with pytest.raises(ValueError, match=f"{divisor} is 0"):
+        function(torch.randn(*shape))
+
+
+def test_residual_variance(tmp_path):
+    function, _, _ = generated(forward_file(tmp_path, "Residual", BODIES["N - 2"]), tmp_path)
+    assert_same_gradients(function, lambda x: ((x - x.mean()) ** 2).sum() / (len(x) - 2), draw(9))
+
+
+def test_a_label_may_index_two_axes(tmp_path):
+    body = (
+        "    x = Input(N, C)\n    w = Input(N, D)\n    i = Label(N)\n"
+        "    y = Sum(OneHot(i, C) * x, C) + Sum(OneHot(i, D) * w, D)\n"
+    )
+    function, _, result = generated(forward_file(tmp_path, "Picked", body), tmp_path)
+    index = torch.tensor([2, 0, 1, 2])
+    rows = torch.arange(4)
+    x, w = draw(4, 5), draw(4, 3, seed=8)
+    assert_same_gradients(function, lambda x, w, i: x[rows, i] + w[rows, i], x, w, index)
+    assert "one_hot" not in result.text
+    with pytest.raises(IndexError, match=r"holds 3, outside of 0 \.\. 2"):
+        function(x, w, torch.tensor([0, 0, 0, 3]))
+
+
+def test_nested_roots_and_functions_are_proved_in_good_time(tmp_path):
+    """Each of these took half a minute once: the zero test must not multiply everything out."""
+    body = (
+        "    x = Input(N, C)\n    mean = Sum(x, C) / C\n    fourth = Sum((x - mean) ** 4, C) / C\n"
+        "    h = tanh(tanh(tanh((x - mean) / sqrt(sqrt(fourth) + 1))))\n    y = tanh(tanh(h))\n"
+    )
+    function, _, result = generated(forward_file(tmp_path, "Nested", body), tmp_path)
+    assert result.proved.every_size
+
+    def nested(x):
+        diff = x - x.mean(1, keepdim=True)
+        z = diff / ((diff**4).mean(1, keepdim=True).sqrt() + 1).sqrt()
+        return torch.tanh(torch.tanh(torch.tanh(torch.tanh(torch.tanh(z)))))
+
+    assert_same_gradients(function, nested, draw(5, 4))
+
+
+def test_a_file_sees_the_module_beside_it_as_it_is_now(tmp_path):
+    body = "class Scaled(Forward):\n    x = Input(N)\n    y = k * x\n"
+    text = f"{HEAD}\nfrom beside import k\n\n\n{body}"
+    for folder, factor in (("a", 2), ("b", 3), ("a", 5)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "beside.py").write_text(f"k = {factor}\n")
+        (tmp_path / folder / "scaled.py").write_text(text)
+        definition = forward_from(tmp_path / folder / "scaled.py").definition
+        assert str(definition.statements[0].expression) == f"{factor}*x"
+        assert not (tmp_path / folder / "__pycache__").exists()
+
+
+def test_the_label_smoothing_of_torch(tmp_path):
+    body = (
+        "    z = Input(N, C)\n    i = Label(N)\n    e = exp(z - Max(z, C))\n    p = e / Sum(e, C)\n"
+        "    t = Rational(4, 5) * OneHot(i, C) + Rational(1, 5) / C\n"
+        "    y = -Sum(t * log(p), C)\n"
+    )
+    function, _, _ = generated(forward_file(tmp_path, "Smoothed", body), tmp_path)
+    target = torch.tensor([1, 0, 2, 1, 1])
+
+    def smoothed(z, i):
+        return F.cross_entropy(z, i, label_smoothing=0.2, reduction="none")
+
+    assert_same_gradients(function, smoothed, draw(5, 4), target)
