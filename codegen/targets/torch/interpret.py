@@ -108,6 +108,8 @@ class _Interpreter:
     def holds(self, c) -> Tensor:
         if isinstance(c, Relational):
             return RELATIONS[c.rel_op](self.value(c.lhs), self.value(c.rhs))
+        if c in (True, False):
+            return torch.tensor(bool(c))
         if isinstance(c, sympy.ITE):
             return torch.where(*map(self.holds, c.args))
         if isinstance(c, sympy.Not):

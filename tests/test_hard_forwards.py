@@ -1,0 +1,134 @@
+"""Forwards that once came out wrong, refused or fragile; each with a reference typed by hand."""
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from generating import assert_same_gradients, draw, forward_file, generated
+from sympy import Dummy, IndexedBase, Symbol, tanh
+
+from derive.every_size import vanishes
+
+
+def huber(x, t):
+    return F.huber_loss(x, t)
+
+
+def gate(x, z):
+    return torch.tanh(x) * torch.softmax(z, 1)
+
+
+CASES = {
+    "NegativeHalfPower": (
+        "    x = Input(N, C)\n    p = Scalar(0.5)\n    y = x * (C + 1) ** (-p / 2)\n",
+        lambda x: x * (x.shape[1] + 1) ** (-0.25),
+        [draw(4, 3)],
+    ),
+    "LeakyRelu": (
+        "    x = Input(N)\n    slope = Scalar(0.01)\n"
+        "    y = Piecewise((x, x >= 0), (slope * x, True))\n",
+        lambda x: F.leaky_relu(x, 0.01),
+        [draw(9)],
+    ),
+    "HuberLoss": (
+        "    x = Input(N)\n    t = Input(N)\n    delta = Scalar(1.0)\n    d = x - t\n"
+        "    a = Abs(d)\n"
+        "    y = Sum(Piecewise((d**2 / 2, a <= delta), (delta * (a - delta / 2), True)), N) / N\n",
+        huber,
+        [2 * draw(9), draw(9, seed=5)],
+    ),
+    "Mask": (
+        "    x = Input(N)\n    w = Input(N)\n    m = Piecewise((1, x > 0), (0, True))\n"
+        "    y = w * m\n",
+        lambda x, w: w * (x > 0) + 0 * x,
+        [draw(9), draw(9, seed=5)],
+    ),
+    "Clip": (
+        "    from sympy import Max as Larger\n    x = Input(N)\n"
+        "    y = Min(Larger(x, 0), Rational(1, 2))\n",
+        lambda x: x.clamp(0, 0.5),
+        [draw(9)],
+    ),
+    "NestedMax": (
+        "    x = Input(N, H, K)\n    y = Max(Max(x, K), H)\n",
+        lambda x: x.flatten(1).max(1).values,
+        [draw(4, 3, 5)],
+    ),
+    "StandardDeviation": (
+        "    x = Input(N, C)\n    gain = Input(C)\n    mean = Sum(x, N) / N\n    diff = x - mean\n"
+        "    std = sqrt(Sum(diff**2, N) / (N - 1) + Rational(1, 10))\n    xhat = diff / std\n"
+        "    y = gain * xhat\n",
+        lambda x, g: g * (x - x.mean(0)) / (x.var(0) + 0.1).sqrt(),
+        [draw(6, 4), draw(4, seed=5)],
+    ),
+    "ThreeMatrices": (
+        "    a = Input(N, C)\n    b = Input(C, D)\n    c = Input(D, K)\n"
+        "    y = Sum(a * b * c, C, D)\n",
+        lambda a, b, c: a @ b @ c,
+        [draw(4, 3), draw(3, 5, seed=5), draw(5, 2, seed=6)],
+    ),
+    "Images": (
+        "    x = Input(N, C, H)\n    gain = Input(C)\n    n = N * H\n"
+        "    mean = Sum(x, N, H) / n\n    diff = x - mean\n    var = Sum(diff**2, N, H) / n\n"
+        "    xhat = diff / sqrt(var + Rational(1, 100))\n    y = xhat\n",
+        lambda x, gain: F.batch_norm(x, None, None, training=True, eps=0.01) + 0 * gain.sum(),
+        [draw(3, 2, 4), draw(2, seed=5)],
+    ),
+    "UnusedLabel": (
+        "    a = Input(N)\n    i = Label(N)\n    y = Sum(a**2, N)\n",
+        lambda a, i: (a**2).sum(),
+        [draw(5), torch.tensor([0, 1, 2, 0, 1])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradients(name, tmp_path):
+    body, reference, inputs = CASES[name]
+    function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
+    assert_same_gradients(function, reference, *inputs)
+
+
+def test_a_standard_deviation_gives_the_closed_form_of_its_inverse(tmp_path):
+    body, *_ = CASES["StandardDeviation"]
+    _, _, result = generated(forward_file(tmp_path, "StandardDeviation", body), tmp_path)
+    assert {t.name for t in result.proved.closed_form.saved} == {"gain", "std", "xhat"}
+
+
+def test_three_matrices_make_no_tensor_of_four_axes(tmp_path):
+    body, *_ = CASES["ThreeMatrices"]
+    _, _, result = generated(forward_file(tmp_path, "ThreeMatrices", body), tmp_path)
+    assert "einsum" not in result.text and " @ " in result.text
+
+
+GATE = (
+    "    x = Input(N, C)\n    z = Input(N, C)\n    a = tanh(x)\n    e = exp(z - Max(z, C))\n"
+    "    p = e / Sum(e, C)\n    y = a * p\n"
+)
+
+
+def test_nothing_is_divided_by_what_underflows(tmp_path):
+    """The probability of -120 is zero in float32, and the gradient there is finite."""
+    function, _, _ = generated(forward_file(tmp_path, "Gate", GATE), tmp_path)
+    assert_same_gradients(function, gate, draw(4, 3), draw(4, 3, seed=5))
+    x, z = torch.tensor([[0.3, -0.2, 0.9]]), torch.tensor([[0.0, -120.0, 1.0]])
+    leaves = [x.requires_grad_(), z.requires_grad_()]
+    function(*leaves).sum().backward()
+    assert all(leaf.grad.isfinite().all() for leaf in leaves)
+
+
+def test_a_power_of_zero_has_a_gradient(tmp_path):
+    body = "    x = Input(N)\n    n = Scalar(3)\n    y = x**n\n"
+    function, _, _ = generated(forward_file(tmp_path, "Powered", body), tmp_path)
+    x = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    function(x).sum().backward()
+    assert torch.equal(x.grad, torch.tensor([0.0, 12.0], dtype=torch.float64))
+
+
+def test_the_second_route_tells_row_sums_from_column_sums():
+    """A bound index inside of a function must not be taken for the one around it."""
+    a, n = IndexedBase("A"), Symbol("size_N", integer=True, positive=True)
+    i, j = Dummy("i", integer=True), Dummy("j", integer=True)
+    rows = sympy.Sum(tanh(sympy.Sum(a[i, j], (j, 1, n))), (i, 1, n))
+    columns = sympy.Sum(tanh(sympy.Sum(a[j, i], (j, 1, n))), (i, 1, n))
+    assert vanishes(rows - rows) and not vanishes(rows - columns)
