@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         "names",
         nargs="*",
         metavar="NAME or FILE",
-        help="a forward (batch_norm), a file of your own, or file.py:Forward; "
+        help="the name of a forward, a file of your own, or file.py:Forward; "
         "without any: all of derive/math",
     )
     parser.add_argument(

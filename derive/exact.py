@@ -42,6 +42,8 @@ from sympy import (
 from sympy import Sum as SymbolicSum
 from sympy.core.function import UndefinedFunction
 
+from derive.fractions import Fractions
+
 PRIME = 2**61 - 1
 
 
@@ -219,7 +221,7 @@ class ZeroTest:
     def _choice(self, e: Piecewise) -> Expr:
         value: Expr = S.Zero
         for chosen, condition in reversed(e.args):
-            if condition == True:  # noqa: E712 - SymPy's own truth value
+            if condition is S.true:
                 value = self.rational(chosen)
                 continue
             holds = self._generator(("condition", type(condition).__name__), condition.args)
@@ -300,7 +302,7 @@ class ZeroTest:
             if not symbols:
                 return expand(e) == 0
             polynomials, *_ = ring(symbols, QQ)
-            numerator = _Fractions(polynomials).of(e).numerator
+            numerator = Fractions(polynomials).of(e).numerator
             numerator = self._reduced(numerator, symbols)
             if numerator == 0:
                 return True
@@ -359,78 +361,3 @@ class ZeroTest:
                 )
             return Add(*terms), True
         return S.Zero, False
-
-
-class _Fraction:
-    """numerator / product of factors**power; the denominator stays in factors, so that sums stay
-    small.
-    """
-
-    __slots__ = ("denominator", "numerator")
-
-    def __init__(self, numerator, denominator):
-        self.numerator, self.denominator = numerator, denominator
-
-
-class _Fractions:
-    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers."""
-
-    def __init__(self, polynomials):
-        self.ring = polynomials
-        self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
-        self.known: dict[Expr, _Fraction] = {}
-
-    def of(self, e: Expr) -> _Fraction:
-        if e not in self.known:
-            self.known[e] = self._of(e)
-        return self.known[e]
-
-    def _of(self, e: Expr) -> _Fraction:
-        if e.is_Rational:
-            return _Fraction(self.ring.ground_new(QQ(e.p, e.q)), {})
-        if e.is_Symbol:
-            return _Fraction(self.generator[e], {})
-        if isinstance(e, Add):
-            return self._sum([self.of(arg) for arg in e.args])
-        if isinstance(e, Mul):
-            result = _Fraction(self.ring.one, {})
-            for arg in e.args:
-                result = self._product(result, self.of(arg))
-            return result
-        base = self.of(e.base)
-        power = int(e.exp)
-        if power < 0:
-            base, power = self._inverse(base), -power
-        return _Fraction(base.numerator**power, {f: p * power for f, p in base.denominator.items()})
-
-    def _sum(self, terms: list[_Fraction]) -> _Fraction:
-        common: dict = {}
-        for term in terms:
-            for factor, power in term.denominator.items():
-                common[factor] = max(common.get(factor, 0), power)
-        total = self.ring.zero
-        for term in terms:
-            missing = self.ring.one
-            for factor, power in common.items():
-                missing *= factor ** (power - term.denominator.get(factor, 0))
-            total += term.numerator * missing
-        return _Fraction(total, common)
-
-    def _product(self, a: _Fraction, b: _Fraction) -> _Fraction:
-        denominator = dict(a.denominator)
-        for factor, power in b.denominator.items():
-            denominator[factor] = denominator.get(factor, 0) + power
-        return _Fraction(a.numerator * b.numerator, denominator)
-
-    def _inverse(self, a: _Fraction) -> _Fraction:
-        if a.numerator == 0:
-            raise ZeroDivisionError("the denominator is identically zero")
-        numerator = self.ring.one
-        for factor, power in a.denominator.items():
-            numerator *= factor**power
-        content, primitive = a.numerator.primitive()
-        if len(primitive) > 1:
-            return _Fraction(numerator * (1 / content), {primitive: 1})
-        (monomial,), coefficient = list(primitive.itermonoms()), primitive.LC
-        factors = {g: p for g, p in zip(self.ring.gens, monomial, strict=True) if p}
-        return _Fraction(numerator * (1 / (content * coefficient)), factors)

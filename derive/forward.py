@@ -21,24 +21,8 @@ from functools import cached_property
 from types import FunctionType, ModuleType
 
 from sympy import (
-    Add,
-    Derivative,
     Expr,
-    Float,
-    I,
-    Integral,
-    Mul,
-    Piecewise,
-    Product,
-    Rational,
-    nan,
-    oo,
-    zoo,
 )
-from sympy import Max as PointwiseMax
-from sympy import Min as PointwiseMin
-from sympy import Sum as SymbolicSum
-from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
@@ -46,12 +30,8 @@ from derive.errors import NotationError, Place, caller_place
 from derive.notation import (
     ArrayNode,
     Axis,
-    Broadcast,
     Declaration,
-    OneHot,
-    Reduction,
     Scalar,
-    Sum,
     Tensor,
     axes_of,
     checked_name,
@@ -59,12 +39,11 @@ from derive.notation import (
     tensors_in,
     with_sizes,
 )
+from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
-UNDEFINED = (nan, zoo, oo, -oo, I)
-FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 
 @dataclass(frozen=True)
@@ -215,13 +194,13 @@ class ClassBody(dict):
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
         checked_name(name, "a tensor")
-        value = _in_notation(value)
+        value = in_notation(value)
         self._check_own(value)
         twins = twins_in([value, *(s.expression for s in self.statements)])
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(twins))
         self.claim(name, place)
-        expression = with_sizes(_without_marks(value), twins)
+        expression = with_sizes(without_marks(value), twins)
         tensor = Tensor(name, axes, role="statement", **known_signs(expression))
         self.statements.append(Statement(tensor, expression, place, block))
         self.tensors[name] = tensor
@@ -332,95 +311,6 @@ def known_signs(e: Expr) -> dict[str, bool]:
     return {"nonnegative": True} if e.is_nonnegative else {}
 
 
-def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
-    """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
-    if e.has(*UNDEFINED):
-        raise NotationError(
-            f"{e} is not a finite real number everywhere", "leave out what is infinite or imaginary"
-        )
-    foreign = sorted(e.atoms(*FOREIGN), key=str)
-    if foreign:
-        kind = type(foreign[0]).__name__
-        raise NotationError(
-            f"{kind} is SymPy's here, and not part of the notation",
-            f"import {kind} from derive" if kind == "Sum" else "write it with Sum and functions",
-        )
-    for choice in e.atoms(Piecewise):
-        if choice.args[-1].cond != True:  # noqa: E712 - SymPy's own truth value
-            raise NotationError(
-                f"{choice} has no value where none of its conditions holds",
-                "end it with (..., True)",
-            )
-    picked = {t for hot in e.atoms(OneHot) for t in hot.operand.atoms(Tensor)}
-    for label in (t for t in tensors_in(e) if t.role == "label"):
-        if label not in picked or _outside_one_hot(e, label):
-            raise NotationError(
-                f"{label} is a label: it indexes an axis and is no number to calculate with",
-                f"meet it as OneHot({label}, C), with the axis that it indexes",
-            )
-    for hot in e.atoms(OneHot):
-        if hot.axis in axes_of(hot.operand):
-            raise NotationError(
-                f"{hot}: {hot.operand} lies along {hot.axis}, so it cannot index it",
-                "name the axis that the label is an index of",
-            )
-    for sum_of in e.atoms(Add):
-        _check_sides(sum_of, twins)
-    for total in e.atoms(Sum):
-        _check_factors(total)
-
-
-def _outside_one_hot(e, label) -> bool:
-    if isinstance(e, OneHot):
-        return False
-    return e == label or any(_outside_one_hot(arg, label) for arg in e.args)
-
-
-def _axis_names(axes) -> str:
-    return ", ".join(sorted(axis.name for axis in axes)) or "no axis"
-
-
-def _check_sides(sum_of: Add, twins) -> None:
-    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer
-    sum.
-    """
-
-    def original(axes):
-        return frozenset(twins.get(axis, axis) for axis in axes)
-
-    sides = [(side, original(axes_of(side))) for side in sum_of.args]
-    everything = frozenset().union(*(axes for _, axes in sides))
-    if any(axes == everything for _, axes in sides):
-        return
-    widest = max(sides, key=lambda side: (len(side[1]), str(side[0])))
-    other = next(side for side in sides if not side[1] <= widest[1])
-    missing = _axis_names(other[1] - widest[1])
-    raise NotationError(
-        f"{sum_of}: axis {missing} is on one side and missing on the other: "
-        f"{other[0]} has {_axis_names(other[1])}, {widest[0]} has {_axis_names(widest[1])}",
-        f"give both the same axes; if every pair is meant, write Broadcast({widest[0]}, {missing})",
-    )
-
-
-def _check_factors(total: Sum) -> None:
-    """A factor that lacks the summed axis and brings an axis of its own was meant to have it."""
-    for term in Add.make_args(total.operand):
-        _check_product(total, Mul.make_args(term))
-
-
-def _check_product(total: Sum, factors) -> None:
-    summed = set(total.axes)
-    for factor in factors:
-        others = frozenset().union(*(axes_of(f) for f in factors if f is not factor))
-        own = axes_of(factor) - others
-        if own and not axes_of(factor) & summed and others & summed:
-            raise NotationError(
-                f"{total}: axis {_axis_names(total.axes)} is on one side and missing on the other: "
-                f"{factor} has only {_axis_names(axes_of(factor))}",
-                f"give {factor} the axis {_axis_names(total.axes)}, or take it out of the Sum",
-            )
-
-
 def _check_sizes_known(statement: Statement, order) -> None:
     used = set(statement.tensor.axes) | statement.expression.atoms(Axis)
     for node in statement.expression.atoms(ArrayNode):
@@ -432,40 +322,6 @@ def _check_sizes_known(statement: Statement, order) -> None:
             f"declare an input along it, Input({unknown[0]}), or rename an axis into it",
             statement.place,
         )
-
-
-def _without_marks(e):
-    """The expression without `Broadcast`: by name, everything broadcasts."""
-    if isinstance(e, Broadcast):
-        return _without_marks(e.operand)
-    if isinstance(e, Reduction):
-        return type(e).over(_without_marks(e.operand), e.axes)
-    return e.func(*map(_without_marks, e.args)) if e.has(Broadcast) else e
-
-
-def _in_notation(e: Expr) -> Expr:
-    """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
-    e = e.replace(lambda n: isinstance(n, Float), lambda n: Rational(str(n)))
-    for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
-        e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))
-    return e
-
-
-def _choice(extreme, compare: str) -> Expr:
-    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
-    ``torch.clamp``.
-    """
-    sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
-    if sizes:
-        kind = type(extreme).__name__
-        raise NotationError(
-            f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
-            f"for the largest along an axis import {kind} from derive, after SymPy",
-        )
-    chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
-    for other in rest:
-        chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
-    return chosen
 
 
 class ForwardMeta(type):

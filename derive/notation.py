@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol, sympify
+from sympy import Atom, Basic, Expr, Integer, Pow, Rational, S, Symbol
 from sympy.core.cache import cacheit
 
 from derive.errors import NotationError
@@ -374,9 +374,7 @@ def _expression(value, where: str) -> Expr:
             f"{where} of {value!r}: that is not an expression",
             "write it in tensors and SymPy functions",
         )
-    return sympify(
-        value, strict=True
-    )  # a Python number becomes SymPy's; strict: text is never parsed
+    return value if isinstance(value, Expr) else Rational(str(value))
 
 
 def ordered(axes: Iterable[Axis]) -> list[Axis]:

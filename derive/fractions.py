@@ -1,0 +1,80 @@
+"""Fractions of polynomials whose denominators stay in factors, so that their sums stay small."""
+
+from __future__ import annotations
+
+from sympy import QQ, Add, Expr, Mul
+
+
+class Fraction:
+    """numerator / product of factors**power; the denominator stays in factors, so that sums stay
+    small.
+    """
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator, denominator):
+        self.numerator, self.denominator = numerator, denominator
+
+
+class Fractions:
+    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers."""
+
+    def __init__(self, polynomials):
+        self.ring = polynomials
+        self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
+        self.known: dict[Expr, Fraction] = {}
+
+    def of(self, e: Expr) -> Fraction:
+        if e not in self.known:
+            self.known[e] = self._of(e)
+        return self.known[e]
+
+    def _of(self, e: Expr) -> Fraction:
+        if e.is_Rational:
+            return Fraction(self.ring.ground_new(QQ(e.p, e.q)), {})
+        if e.is_Symbol:
+            return Fraction(self.generator[e], {})
+        if isinstance(e, Add):
+            return self._sum([self.of(arg) for arg in e.args])
+        if isinstance(e, Mul):
+            result = Fraction(self.ring.one, {})
+            for arg in e.args:
+                result = self._product(result, self.of(arg))
+            return result
+        base = self.of(e.base)
+        power = int(e.exp)
+        if power < 0:
+            base, power = self._inverse(base), -power
+        return Fraction(base.numerator**power, {f: p * power for f, p in base.denominator.items()})
+
+    def _sum(self, terms: list[Fraction]) -> Fraction:
+        common: dict = {}
+        for term in terms:
+            for factor, power in term.denominator.items():
+                common[factor] = max(common.get(factor, 0), power)
+        total = self.ring.zero
+        for term in terms:
+            missing = self.ring.one
+            for factor, power in common.items():
+                missing *= factor ** (power - term.denominator.get(factor, 0))
+            total += term.numerator * missing
+        return Fraction(total, common)
+
+    def _product(self, a: Fraction, b: Fraction) -> Fraction:
+        denominator = dict(a.denominator)
+        for factor, power in b.denominator.items():
+            denominator[factor] = denominator.get(factor, 0) + power
+        return Fraction(a.numerator * b.numerator, denominator)
+
+    def _inverse(self, a: Fraction) -> Fraction:
+        if a.numerator == 0:
+            raise ZeroDivisionError("the denominator is identically zero")
+        numerator = self.ring.one
+        for factor, power in a.denominator.items():
+            numerator *= factor**power
+        content, primitive = a.numerator.primitive()
+        if len(primitive) > 1:
+            return Fraction(numerator * (1 / content), {primitive: 1})
+        (monomial,), coefficient = list(primitive.itermonoms()), primitive.LC
+        factors = {g: p for g, p in zip(self.ring.gens, monomial, strict=True) if p}
+        return Fraction(numerator * (1 / (content * coefficient)), factors)
