@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Mul
 
-from derive.identities import Identity, elimination, identities
+from derive.identities import Identity, identities
 from derive.notation import Reduction, Sum, Tensor, axes_of, is_number_or_size, renamed, tensors_in
 from derive.relations import Relations
 from derive.rewriting import normal_form
@@ -30,10 +30,6 @@ class Facts:
 
     relations: Relations
     found: dict[Expr, Fact | None] = field(default_factory=dict)
-
-    @property
-    def eliminate(self) -> Identity:
-        return elimination
 
     def fact(self, node: Sum) -> Expr | None:
         """The value of ``node``, or None where it is not made of the forward alone or nothing

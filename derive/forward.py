@@ -85,11 +85,8 @@ class Definition:
 
     @property
     def snake(self) -> str:
-        """The name in snake case: ``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is
-        ``softmax_nll``.
-        """
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name)
-        return words.lower()
+        """The name in snake case: that of the file and the functions that are generated."""
+        return snake_case(self.name)
 
     @property
     def output(self) -> Tensor:

@@ -111,14 +111,16 @@ def _unknown(name: str, known, where: str):
 
 def _check_python(path: Path) -> None:
     place = Place(str(path), 0)
+    not_text = QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place)
     try:
-        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)  # looked at, not run
+        content = path.read_bytes()
+        if b"\0" in content:
+            raise not_text
+        compile(content, str(path), "exec", dont_inherit=True)  # looked at, not run
     except SyntaxError as error:
+        if "utf-8" in str(error):
+            raise not_text from None
         place = Place(str(path), error.lineno or 0)
-        if "utf-8" in str(error) or "null bytes" in str(error):
-            raise QuestionError(
-                "this is not a text file", "name a Python file (.py, UTF-8)", place
-            ) from None
         raise QuestionError(
             f"this is not Python: {error.msg}", "mend the syntax of that line", place
         ) from None
