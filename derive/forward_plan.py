@@ -18,10 +18,14 @@ from collections import Counter
 from sympy import Add, Expr, Mul
 
 from derive.closed_form import ClosedForm
+from derive.errors import UnprovedError
+from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
 from derive.notation import OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+from derive.proof import batches_of
 from derive.relations import Value
+from derive.small_batch import SmallBatch
 
 
 def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
@@ -46,8 +50,25 @@ def _centred(value: Value, facts: Facts) -> list[Value]:
     total = Sum.over(tensor, missing) if missing else None
     if total is None or facts.fact(total) != 0:
         return [value]
+    _prove_zero(Sum.over(e, missing), facts)
     count = Mul(*(facts.relations.size(axis) for axis in missing))
     return [value, Value(tensor, tensor - total / count)]
+
+
+def _prove_zero(total: Expr, facts: Facts) -> None:
+    """The forward relies on a fact here, so it is proved as a gradient is: on explicit scalars."""
+    parts = {part.tensor: part.expression for part in facts.relations.parts}
+    while any(part in tensors_in(total) for part in parts):
+        total = total.xreplace(parts)
+    definition = facts.relations.definition
+    for sizes in batches_of(definition)[:2]:
+        entries = SmallBatch(definition, sizes).written_out(
+            total, definition.in_order(axes_of(total))
+        )
+        if not all(map(is_zero, entries.values())):
+            raise UnprovedError(
+                f"{definition.name}: {total} was taken for zero; nothing was emitted"
+            )
 
 
 def _needed(values: list[Value], needed: set[str]) -> list[Value]:

@@ -149,6 +149,17 @@ def test_a_wrong_identity_is_caught(name, monkeypatch):
     assert failures
 
 
+def test_a_fact_that_the_forward_relies_on_is_proved_too(monkeypatch, proved):
+    from derive.facts import Facts
+    from derive.forward_plan import forward_plan
+
+    form = proved["batch_norm"].closed_form
+    assert [v.tensor.name for v in forward_plan(form)].count("diff") == 2  # centred once more
+    monkeypatch.setattr(Facts, "fact", lambda self, node: 0 * node)
+    with pytest.raises(UnprovedError, match="was taken for zero"):
+        forward_plan(form)
+
+
 def test_a_record_says_so_where_only_small_batches_were_proved(monkeypatch, proved):
     monkeypatch.setattr("derive.proof._agrees_for_every_size", lambda *_: False)
     p = prove(form_of("softmax_nll"))
