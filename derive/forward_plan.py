@@ -18,7 +18,6 @@ from collections import Counter
 from sympy import Add, Expr, Mul
 
 from derive.closed_form import ClosedForm
-from derive.errors import UnprovedError
 from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
@@ -48,27 +47,21 @@ def _centred(value: Value, facts: Facts) -> list[Value]:
         return [value]
     missing = sorted({a for term in e.args for a in axes_of(e) - axes_of(term)}, key=str)
     total = Sum.over(tensor, missing) if missing else None
-    if total is None or facts.fact(total) != 0:
+    if total is None or facts.fact(total) != 0 or not _is_zero(Sum.over(e, missing), facts):
         return [value]
-    _prove_zero(Sum.over(e, missing), facts)
     count = Mul(*(facts.relations.size(axis) for axis in missing))
     return [value, Value(tensor, tensor - total / count)]
 
 
-def _prove_zero(total: Expr, facts: Facts) -> None:
-    """The forward relies on a fact here, so it is proved as a gradient is: on explicit scalars."""
-    parts = {part.tensor: part.expression for part in facts.relations.parts}
-    while any(part in tensors_in(total) for part in parts):
-        total = total.xreplace(parts)
+def _is_zero(total: Expr, facts: Facts) -> bool:
+    """The forward relies on this fact, so it is proved as a gradient is: on explicit scalars."""
     definition = facts.relations.definition
-    for sizes in batches_of(definition)[:2]:
-        entries = SmallBatch(definition, sizes).written_out(
-            total, definition.in_order(axes_of(total))
-        )
-        if not all(map(is_zero, entries.values())):
-            raise UnprovedError(
-                f"{definition.name}: {total} was taken for zero; nothing was emitted"
-            )
+    parts = {part.tensor.name: part.expression for part in facts.relations.parts}
+    while found := [t for t in tensors_in(total) if t.name in parts]:
+        total = total.xreplace({t: along(parts[t.name], t) for t in found})
+    axes = definition.in_order(axes_of(total))
+    batches = [SmallBatch(definition, sizes) for sizes in batches_of(definition)[:2]]
+    return all(is_zero(e) for batch in batches for e in batch.written_out(total, axes).values())
 
 
 def _needed(values: list[Value], needed: set[str]) -> list[Value]:

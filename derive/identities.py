@@ -25,7 +25,7 @@ class Knowledge(Protocol):
 
     relations: Relations
 
-    def fact(self, node: Sum, target: Tensor) -> Expr | None:
+    def fact(self, node: Sum) -> Expr | None:
         """The value of a sum of forward values, where it can be found."""
 
 

@@ -72,7 +72,9 @@ class Numbers:
         if e.is_number:
             return float(e)
         if isinstance(e, sympy.Piecewise):
-            return next(self.value(v, at) for v, c in e.args if c == True or self.holds(c, at))  # noqa: E712
+            return next(
+                self.value(v, at) for v, c in e.args if c is sympy.true or self.holds(c, at)
+            )
         if isinstance(e, sympy.Add):
             return sum(self.value(arg, at) for arg in e.args)
         if isinstance(e, sympy.Mul):
