@@ -6,18 +6,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
-from sympy import Expr
+from sympy import Expr, Mul
+from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
-from codegen.program import Function, Parameter, Program, Requirement, Step
-from derive.forward import Definition
+from codegen.program import (
+    Function,
+    LengthOf,
+    Number,
+    Parameter,
+    Program,
+    Requirement,
+    SizeOf,
+    Step,
+    Times,
+    Value,
+)
+from derive.closed_form import ClosedStatement
+from derive.definition import Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of
-from derive.notation import Axis, Max, Tensor, size_divisors
+from derive.nodes import Flatten, Max
 from derive.proof import Proved
+from derive.symbols import Axis, Tensor, size_divisors
 from derive.text import formula
+
+ZERO = Number(Fraction(0))
 
 
 def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
@@ -30,10 +47,12 @@ def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
 
 @dataclass(frozen=True)
 class _Line:
-    """A statement to lower: its tensor, expression and layout."""
+    """A statement to lower: its tensor, the terms of its expression in the order in which they
+    are added, and its layout.
+    """
 
     tensor: Tensor
-    expression: Expr
+    terms: tuple[Expr, ...]
     layout: Layout
 
 
@@ -59,6 +78,10 @@ class _Builder:
             formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
             proved=self.proved.summary,
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
+            flattened=tuple(
+                (self.sizes[flat], tuple(self.sizes[part] for part in parts))
+                for flat, parts in definition.flattened
+            ),
             requirements=tuple(self._requirements()),
             labels=tuple(self._label_ranges()),
             forward=self._forward(),
@@ -70,7 +93,7 @@ class _Builder:
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
-        lines = [_Line(v.tensor, v.expression, self.layouts[v.tensor.name]) for v in self.plan]
+        lines = [_Line(v.tensor, (v.expression,), self.layouts[v.tensor.name]) for v in self.plan]
         needs = [p.name for p in self._needs() if p.name != self.definition.output.name]
         results = (self.definition.output.name, *needs)
         return self._function(
@@ -98,11 +121,13 @@ class _Builder:
             tuple(f"d{t.name}" for t in self.definition.differentiable),
             f"{self.definition.name}Gradients",
             f"d{output.name}",
+            self.definition.by_name,
+            self._at_hand(),
         )
 
     def _atoms(self) -> Function:
         statements = self.definition.statements
-        lines = [_Line(s.tensor, s.expression, self.layouts[s.name]) for s in statements]
+        lines = [_Line(s.tensor, (s.expression,), self.layouts[s.name]) for s in statements]
         return self._function(
             f"{self.definition.snake}_atoms",
             "Every statement of the mathematics, as it is written.",
@@ -111,6 +136,7 @@ class _Builder:
             tuple(s.name for s in statements),
             f"{self.definition.name}Atoms",
             self.definition.differentiable[0].name,
+            self.definition.by_name,
         )
 
     def _chain(self) -> Function:
@@ -122,7 +148,12 @@ class _Builder:
             Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
         ]
         parameters += [p for p in self._inputs() if p.role == "scalar"]
-        lines = [_Line(a.tensor, a.expression, self.layouts[a.of.name]) for a in chain.adjoints]
+        lines = [
+            _Line(
+                a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name]
+            )
+            for a in chain.adjoints
+        ]
         results = [f"d{s.name}" for s in self.definition.statements]
         results += [f"d{t.name}" for t in self.definition.differentiable]
         return self._function(
@@ -133,6 +164,7 @@ class _Builder:
             tuple(results),
             f"{self.definition.name}Chain",
             f"d{output.name}",
+            self.definition.by_name,
         )
 
     def _function(
@@ -144,16 +176,18 @@ class _Builder:
         results: tuple[str, ...],
         result_class: str,
         like: str,
+        statements: Mapping[str, Statement] | None = None,
+        saved: frozenset[str] | None = None,
     ) -> Function:
         lines = list(lines)
         known: dict[str, Layout] = dict(self.layouts)
         known |= {p.name: p.layout for p in parameters} | {
             line.tensor.name: line.layout for line in lines
         }
-        lowering = Lowering(known, self.definition.axes)
+        lowering = Lowering(known, self.definition.axes, statements, saved)
         steps: list[Step] = []
         for line in lines:
-            steps += lowering.statement(line.tensor.name, line.expression, line.layout, like)
+            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
             name,
             summary,
@@ -188,18 +222,26 @@ class _Builder:
                 upstream.name: upstream.layout,
             },
             self.definition.axes,
+            self.definition.by_name,
+            self._at_hand(),
         )
         steps: list[Step] = []
         for line in self._gradient_lines():
-            steps += lowering.statement(
-                line.tensor.name, line.expression, line.layout, upstream.name
-            )
+            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
         carried = {axis for p in [upstream, *saved] for axis in p.axes}
         names = {axis.name: name for axis, name in self.sizes.items()}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
         carried |= {same[axis] for axis in carried if axis in same}
+        for flat, parts in self.definition.flattened:
+            if carried >= {same[part.name] for part in parts}:
+                carried.add(flat.name)
         missing = sorted({same[axis] for axis in sizes_used(steps)} - carried)
         return saved + [Parameter(names[axis], (), "size") for axis in missing]
+
+    def _at_hand(self) -> frozenset[str]:
+        """What the backward knows by name."""
+        saved = {t.name for t in self.form.saved} | {s.tensor.name for s in self.form.statements}
+        return frozenset(saved | {self.form.chain.upstream.name})
 
     def _gradient_lines(self) -> list[_Line]:
         fixed = {
@@ -209,7 +251,19 @@ class _Builder:
         fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
         pairs = [(s.tensor, s.expression) for s in self.form.statements]
         known = layouts(pairs, self.definition.axes, fixed)
-        return [_Line(s.tensor, s.expression, known[s.tensor.name]) for s in self.form.statements]
+        return [_Line(s.tensor, self._terms(s), known[s.tensor.name]) for s in self.form.statements]
+
+    def _terms(self, statement: ClosedStatement) -> tuple[Expr, ...]:
+        """The terms of a closed form; the derivative of a function by its name where the closed
+        form is the step of the chain and nothing else.
+        """
+        adjoint = self.form.chain.by_name.get(statement.tensor.name)
+        if adjoint is not None and adjoint.expression == statement.expression:
+            for via in (c.via for c in adjoint.contributions):
+                if not isinstance(self.definition.by_name[via].expression, SymbolicFunction):
+                    return (statement.expression,)
+            return tuple(c.through_outer for c in adjoint.contributions)
+        return (statement.expression,)
 
     def _size_names(self) -> dict[Axis, str]:
         """The name of every size in the code: the axis's own, unless a tensor has it."""
@@ -224,8 +278,8 @@ class _Builder:
             names[axis] = f"{original.name}_size" if original.name in taken else original.name
         return names
 
-    def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, str, int], ...]:
-        """(name, tensor, dimension) for every size that the steps or results speak of."""
+    def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
+        """(name, value) for every size that the steps or results speak of."""
         by_axis = {axis.name: self.sizes[axis] for axis in self.definition.axes}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
         wanted = {same[axis] for axis in sizes_used(steps)}
@@ -235,14 +289,21 @@ class _Builder:
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
-            tensor, dim = next(
-                (p.name, i)
-                for p in parameters
-                for i, d in enumerate(p.layout)
-                if not d.one and same[d.axis.name] == axis
-            )
-            found.append((by_axis[axis], tensor, dim))
+            found.append((by_axis[axis], self._length(axis, parameters)))
         return tuple(found)
+
+    def _length(self, axis: str, parameters: Sequence[Parameter]) -> Value:
+        """The length of an axis: of a dimension of the first argument that has it, or the product
+        of those that were flattened into it.
+        """
+        same = {a.name: self.definition.size(a).name for a in self.definition.axes}
+        for p in parameters:
+            for i, dim in enumerate(p.layout):
+                if not dim.one and same[dim.axis.name] == axis:
+                    return LengthOf(p.name, i)
+        flattened = {a.name: parts for a, parts in self.definition.flattened}
+        lengths = [self._length(same[part.name], parameters) for part in flattened[axis]]
+        return Times(tuple((length, False) for length in lengths))
 
     # -- what is refused ------------------------------------------------------
 
@@ -256,6 +317,8 @@ class _Builder:
                     seen.add(divisor)
                     yield Requirement(
                         lowering.value(divisor, ()),
+                        ZERO,
+                        False,
                         statement.name,
                         "divides by it",
                         tuple(
@@ -268,14 +331,30 @@ class _Builder:
                     seen.add(size)
                     yield Requirement(
                         lowering.value(size, ()),
+                        ZERO,
+                        False,
                         statement.name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
 
+            for node in sorted(statement.expression.atoms(Flatten), key=str):
+                parts = tuple(map(self.definition.size, node.axes))
+                flat = self.definition.size(node.flat)
+                if (flat, parts) not in seen:
+                    seen.add((flat, parts))
+                    yield Requirement(
+                        SizeOf(flat.name),
+                        lowering.value(Mul(*parts), ()),
+                        True,
+                        statement.name,
+                        f"flattens {' x '.join(a.name for a in parts)} into {flat}",
+                        tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
+                    )
+
     def _label_ranges(self) -> Iterable[tuple[str, str]]:
         """(label, axis) for every axis that a label indexes."""
-        from derive.notation import OneHot
+        from derive.nodes import OneHot
 
         pairs: Mapping[tuple[str, str], None] = {
             (hot.operand.name, hot.axis.name): None

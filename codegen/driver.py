@@ -20,9 +20,10 @@ from pathlib import Path
 from codegen.build import program_of
 from codegen.program import Program
 from codegen.targets import Target, targets
+from derive.definition import Definition
 from derive.derivation import derive
 from derive.errors import UnprovedError
-from derive.forward import Definition, Forward
+from derive.forward import Forward
 from derive.library import source_hash
 from derive.proof import Proved
 

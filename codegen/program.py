@@ -10,6 +10,7 @@ it to that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -47,6 +48,14 @@ class SizeOf(Value):
     """The length of an axis, under its name in the code."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class LengthOf(Value):
+    """The length of a dimension of an argument."""
+
+    tensor: str
+    along: int
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,23 @@ class Apply(Value):
 
 
 @dataclass(frozen=True)
+class Pullback(Value):
+    """The gradient at the argument of a function: ``upstream`` times the derivative of
+    ``function`` there.
+
+    ``function`` is SymPy's name of it, or 'Pow'. A target that knows the derivative under a name
+    computes it from ``argument`` and ``output`` (None where they are not at hand), the others from
+    ``derivative``.
+    """
+
+    function: str
+    upstream: Value
+    argument: Value | None
+    output: Value | None
+    derivative: Value
+
+
+@dataclass(frozen=True)
 class Compare(Value):
     """``left < right`` and the like, pointwise; ``relation`` is the sign."""
 
@@ -120,6 +146,24 @@ class Choose(Value):
     condition: Value
     yes: Value
     no: Value
+
+
+@dataclass(frozen=True)
+class Merge(Value):
+    """``count`` neighbouring dimensions of the operand, from ``first`` on, as one."""
+
+    operand: Value
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Split(Value):
+    """One dimension of the operand as several, as long as the axes called ``into``."""
+
+    operand: Value
+    along: int
+    into: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -183,7 +227,8 @@ class Gathered(Value):
     """Zeros along the first dimension, to which the rows of ``source`` are added where ``index``
     says.
 
-    ``source`` has the dimensions of the index, then the others.
+    ``source`` has the entries along the dimensions of the index, then along the others, in that
+    order; it may be split into other dimensions.
     """
 
     index: Value
@@ -235,6 +280,26 @@ class AddAt(Step):
     rank: int
 
 
+def operands(node: Value | Step) -> list[Value]:
+    """The values that a value or a step is directly made of."""
+    return list(_values_among(vars(node).values()))
+
+
+def values_in(node: Value | Step) -> Iterator[Value]:
+    """All values that a value or a step is made of, at any depth."""
+    for value in operands(node):
+        yield value
+        yield from values_in(value)
+
+
+def _values_among(items) -> Iterator[Value]:
+    for item in items:
+        if isinstance(item, Value):
+            yield item
+        elif isinstance(item, tuple):
+            yield from _values_among(item)
+
+
 @dataclass(frozen=True)
 class Parameter:
     """An argument: a tensor with its layout, or a number with a default."""
@@ -251,13 +316,15 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A size that the mathematics does not allow: ``expression`` is zero there. ``axes`` are (axis,
-    name in code).
+    """A condition on sizes: ``left`` differs from ``right`` (zero, for a divisor), or equals it.
 
-    ``user`` is the statement that needs it, ``use`` says what for: 'divides by it'.
+    ``user`` is the statement that needs it, ``use`` says what for: 'divides by it'. ``axes`` are
+    (axis, name in code).
     """
 
-    expression: Value
+    left: Value
+    right: Value
+    equal: bool
     user: str
     use: str
     axes: tuple[tuple[str, str], ...]
@@ -267,14 +334,13 @@ class Requirement:
 class Function:
     """A function of the generated module: arguments, lines, results.
 
-    ``sizes`` are (name, tensor, dimension): the sizes that it reads off the shapes of its
-    arguments.
+    ``sizes`` are (name, value): the sizes that it reads off the shapes of its arguments.
     """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    sizes: tuple[tuple[str, str, int], ...]
+    sizes: tuple[tuple[str, Value], ...]
     steps: tuple[Step, ...]
     results: tuple[str, ...]
     result_class: str
@@ -296,6 +362,7 @@ class Program:
     formulas: tuple[str, ...]
     proved: str
     sizes: tuple[tuple[str, str], ...]
+    flattened: tuple[tuple[str, tuple[str, ...]], ...]
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
     forward: Function

@@ -13,21 +13,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Pow, S, expand_mul, powsimp
+from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, expand_mul, powsimp
 
+from derive.definition import Definition, Statement
 from derive.errors import NotationError
-from derive.forward import Definition, Statement
-from derive.notation import ArrayNode, Tensor, axes_of, renamed, summed, tensors_in
+from derive.nodes import ArrayNode, renamed, summed
 from derive.rules import rules
+from derive.symbols import Tensor, axes_of, is_constant, tensors_in
+from derive.traversal import everywhere
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one statement that uses a tensor adds to its gradient, and why it has that form."""
+    """What one statement that uses a tensor adds to its gradient, and why it has that form.
+
+    ``through_outer`` is the same with the derivative of the statement's outermost function left
+    open (`at_outer`): whoever computes it may know that derivative under a name.
+    """
 
     via: str
     expression: Expr
     reason: str
+    through_outer: Expr
 
 
 @dataclass(frozen=True)
@@ -69,20 +76,36 @@ def adjoint_of(tensor: Tensor) -> Tensor:
     return Tensor(f"d{tensor.name}", tensor.home, role="adjoint")
 
 
+def outer_argument(statement: Statement) -> Expr | None:
+    """``u`` where the statement is ``f(u)`` or a power of ``u`` with a fixed exponent, else
+    None.
+    """
+    e = statement.expression
+    if isinstance(e, Pow):
+        return None if any(t.role != "scalar" for t in tensors_in(e.exp)) else e.base
+    if isinstance(e, Function) and not isinstance(e, Piecewise) and len(e.args) == 1:
+        return e.args[0]
+    return None
+
+
+def at_outer(tensor: Tensor) -> Tensor:
+    """The gradient that arrives at the argument of the function that ``tensor`` is a value of."""
+    return Tensor(f"d{tensor.name}", tensor.home, role="pullback")
+
+
 def derive_chain(definition: Definition) -> Chain:
     """Differentiate every statement once. Raises `NotationError` for a node that has no rule."""
     received: dict[str, list[Contribution]] = {}
     for statement in reversed(definition.statements):
-        upstream = adjoint_of(statement.tensor)
-        flow = _pullback(
-            statement.expression, upstream, set(statement.tensor.axes), definition, statement
-        )
-        for leaf, gradient, reasons in flow:
+        for leaf, gradient, through_outer, reasons in _flow(statement, definition):
             gradient = renamed(in_terms_of_output(gradient, statement), _way_home(leaf))
             if gradient != 0:
                 reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
+                if outer_argument(statement) is None:
+                    through_outer = gradient
+                through_outer = renamed(through_outer, _way_home(leaf))
                 received.setdefault(leaf.name, []).append(
-                    Contribution(statement.name, gradient, reason)
+                    Contribution(statement.name, gradient, reason, through_outer)
                 )
     upstream = adjoint_of(definition.output)
     targets = [s.tensor for s in reversed(definition.statements[:-1])] + list(
@@ -93,6 +116,24 @@ def derive_chain(definition: Definition) -> Chain:
         upstream,
         tuple(Adjoint(t, adjoint_of(t), tuple(received.get(t.name, ()))) for t in targets),
     )
+
+
+def _flow(
+    statement: Statement, definition: Definition
+) -> Iterator[tuple[Tensor, Expr, Expr, list[str]]]:
+    """The tensors that a statement reads, each with the gradient that it receives, in both forms
+    of a `Contribution`.
+    """
+    axes = set(statement.tensor.axes)
+
+    def flow(e: Expr, upstream: Tensor):
+        return _pullback(e, upstream, axes, definition, statement)
+
+    whole = list(flow(statement.expression, adjoint_of(statement.tensor)))
+    argument = outer_argument(statement)
+    inner = whole if argument is None else flow(argument, at_outer(statement.tensor))
+    for (leaf, gradient, reasons), (_, through_outer, _) in zip(whole, inner, strict=True):
+        yield leaf, gradient, through_outer, reasons
 
 
 def _way_home(leaf: Tensor):
@@ -127,7 +168,7 @@ def _pullback(
             )
         reasons = [*reasons, rule.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
         for operand, inner in rule.pullback(leaf, gradient):
-            inside = set(axes_of(leaf)) | axes_of(operand)
+            inside = axes_of(operand) | set(leaf.binds)
             for tensor, reached, more in _pullback(operand, inner, inside, definition, statement):
                 yield tensor, reached, reasons + more
 
@@ -158,17 +199,34 @@ def _signs(e: Expr) -> dict[str, bool]:
     return {"real": True, **({"positive": True} if e.is_positive else {})}
 
 
+def _quotient_as_output(node: Expr, statement: Statement) -> Expr | None:
+    """``x/z**2`` as ``y/z`` for ``y = x/z``: the square of a divisor overflows before it does."""
+    if not isinstance(node, Mul):
+        return None
+    held, whole = node.as_powers_dict(), statement.expression.as_powers_dict()
+    data = {base: power for base, power in whole.items() if not is_constant(base)}
+    divides = any(power.is_negative for power in data.values())
+    if not divides or any(
+        not (held[base] / power).is_positive or abs(held[base]) < abs(power)
+        for base, power in data.items()
+    ):
+        return None
+    return node / statement.expression * statement.tensor
+
+
 def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
     """``derivative`` written with the value that the statement computed, where that is possible.
 
-    1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), and s
-    - s**2 for s = 1/(1 + exp(-x)): where the base of a power is linear in a function, the function
-    is eliminated too.
+    1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), y/z
+    for x/z**2 where y = x/z, and s - s**2 for s = 1/(1 + exp(-x)): where the base of a power is
+    linear in a function, the function is eliminated too.
     """
     e, output = statement.expression, statement.tensor
     if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):
         return derivative
     derivative = derivative.xreplace({e: output})
+    if isinstance(e, Mul):
+        return everywhere(derivative, lambda node: _quotient_as_output(node, statement))
     if not (isinstance(e, Pow) and e.exp.is_Rational):
         return derivative
     base, power = e.args

@@ -19,24 +19,27 @@ the record of every step.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Function, Mul, Pow
+from sympy import Add, Expr, Function, Integer, Mul, Pow
 
 from derive.chain import Adjoint, Chain
 from derive.cost import Cost, cost_of, is_contraction
+from derive.definition import Definition
 from derive.factoring import factored
 from derive.facts import Facts, along
-from derive.forward import Definition
 from derive.identities import elimination, identities
 from derive.logarithms import split_logarithms
-from derive.notation import Max, Sum, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.nodes import Max, Sum
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
 from derive.sharing import shared
 from derive.steps import Fact, Record, Step
+from derive.symbols import Axis, Tensor, is_constant, is_number_or_size, tensors_in
+
+LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 
@@ -57,10 +60,15 @@ class ClosedStatement:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The backward as a short program in the order of computation, and how it was found."""
+    """The backward as a short program in the order of computation, and how it was found.
+
+    ``closed`` has the closed form of every adjoint of the chain, also of those that are not
+    computed; what keeps a name stands in it by that name.
+    """
 
     chain: Chain
     statements: tuple[ClosedStatement, ...]
+    closed: Mapping[str, Expr]
     relations: Relations
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
@@ -84,6 +92,10 @@ class ClosedForm:
             t for t in used.values() if t.role != "adjoint" and t.name in self.relations.position
         ]
         return tuple(sorted(known, key=lambda t: self.relations.position[t.name]))
+
+    def steps_to(self, tensor: Tensor) -> tuple[Step, ...]:
+        """The recorded steps towards one gradient."""
+        return tuple(step for step in self.steps if step.target == tensor)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
@@ -109,6 +121,20 @@ def close(chain: Chain) -> ClosedForm:
     )
 
 
+def draft(chain: Chain) -> ClosedForm:
+    """A closed form for ``chain`` without the search for the cheapest: matrix products alone keep
+    a name.
+    """
+    return _finished(chain, Facts(relations_of(chain.definition)), frozenset(), True)
+
+
+def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
+    """Whether a gradient is found to sum to zero along ``axis``."""
+    total = Sum.over(form.closed[adjoint.name], [axis])
+    knowledge = Facts(form.relations)
+    return normal_form(total, adjoint.tensor, (elimination, *identities), knowledge, Record()) == 0
+
+
 def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
     """Name or insert one adjoint after the other, always the one that saves most, until none
     saves anything.
@@ -125,22 +151,24 @@ def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
 
 
 def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> ClosedForm:
-    draft = _drafted(chain, knowledge, kept, eliminate)
+    drafted = _drafted(chain, knowledge, kept, eliminate)
     wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
     keep = [
         adjoint
         for adjoint in chain.adjoints
-        if adjoint.name in draft.kept and adjoint not in wanted
+        if adjoint.name in drafted.kept and adjoint not in wanted
     ]
-    statements = [ClosedStatement(a.tensor, draft.closed[a.name], a.of) for a in keep + wanted]
+    statements = [ClosedStatement(a.tensor, drafted.closed[a.name], a.of) for a in keep + wanted]
     monomials = {
-        a.tensor: draft.closed[a.name] for a in chain.adjoints if a not in wanted and a not in keep
+        a.tensor: drafted.closed[a.name]
+        for a in chain.adjoints
+        if a not in wanted and a not in keep
     }
     taken = set(knowledge.relations.position)
     of = {s.tensor: s.of for s in statements} | {a.tensor: a.of for a in chain.adjoints}
-    pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, draft.record)
-    pairs = _recomputed(pairs, knowledge, draft.record)
-    pairs = [(tensor, _stable(tensor, e, knowledge, draft.record)) for tensor, e in pairs]
+    pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, drafted.record)
+    pairs = _recomputed(pairs, knowledge, drafted.record)
+    pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
     ]
@@ -148,8 +176,9 @@ def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: b
     return ClosedForm(
         chain,
         tuple(statements),
+        drafted.closed,
         knowledge.relations,
-        tuple(draft.record.steps),
+        tuple(drafted.record.steps),
         facts,
         cost_of(pairs),
     )
@@ -168,10 +197,29 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
             "the gradients found so far are inserted",
         )
         e = _closed(e, adjoint, knowledge, eliminate, record)
+        e = _vanished(e, closed, adjoint, knowledge, eliminate, record)
         closed[adjoint.name] = e
-        if e != 0 and (_has_contraction(e) or (adjoint.name in contracted and _is_computed(e))):
+        wanted_whole = adjoint.name in contracted and _is_computed(e)
+        if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
             keep.add(adjoint.name)
     return Draft(closed, frozenset(keep), record)
+
+
+def _vanished(e: Expr, closed, adjoint: Adjoint, knowledge: Facts, eliminate, record) -> Expr:
+    """0 where the total of a gradient that keeps its name is found to be 0, else ``e``.
+
+    So is the gradient of a bias in front of a normalisation.
+    """
+    if not isinstance(e, Sum) or not isinstance(e.operand, Tensor) or e.operand.name not in closed:
+        return e
+    trial = Record()
+    inserted = _inserted(e, closed, set())
+    why = "the gradient, although it keeps its name, is inserted"
+    inserted = trial.add(adjoint.tensor, "chain rule", e, inserted, why)
+    if _closed(inserted, adjoint, knowledge, eliminate, trial) != 0:
+        return e
+    record.steps.extend(trial.steps)
+    return Integer(0)
 
 
 def _closed(e: Expr, adjoint: Adjoint, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
@@ -218,9 +266,9 @@ def _recomputed(pairs, knowledge: Facts, record: Record):
 
 
 def _is_arithmetic(e: Expr) -> bool:
-    """Built of +, -, *, / and whole powers: cheap to do again."""
-    roots = any(not power.exp.is_Integer for power in e.atoms(Pow))
-    return not roots and not e.has(Function, Sum, Max)
+    """Built of +, -, *, whole powers and division by constants: cheap and safe to do again."""
+    safe = all(p.exp.is_Integer and (p.exp > 0 or is_constant(p.base)) for p in e.atoms(Pow))
+    return safe and not e.has(Function, Sum, Max)
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
@@ -263,16 +311,19 @@ def _is_computed(e: Expr) -> bool:
 
 
 def _worth_trying(chain: Chain) -> list[str]:
-    """Adjoints of full size with several uses, which might be cheaper under a name than inserted
-    twice.
+    """Adjoints with several uses, as large as what is next to them, which might be cheaper under
+    a name than inserted twice.
     """
-    uses = Counter(
-        t.name for a in chain.adjoints for t in tensors_in(a.expression) if t.role == "adjoint"
-    )
-    largest = max((len(a.of.axes) for a in chain.adjoints), default=0)
-    return [
-        a.name for a in chain.adjoints if uses[a.name] > 1 and len(axes_of(a.tensor)) == largest
-    ]
+    read = {a.name: tensors_in(a.expression) for a in chain.adjoints}
+    readers = {
+        a.name: [b for b in chain.adjoints if a.tensor in read[b.name]] for a in chain.adjoints
+    }
+
+    def is_largest(adjoint: Adjoint) -> bool:
+        near = [*read[adjoint.name], *(t for b in readers[adjoint.name] for t in read[b.name])]
+        return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
+
+    return [a.name for a in chain.adjoints if len(readers[a.name]) > 1 and is_largest(a)]
 
 
 def with_statements(form: ClosedForm, statements) -> ClosedForm:

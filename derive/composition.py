@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 from sympy import Expr, Rational
 
+from derive.declarations import Declaration
 from derive.errors import NotationError, Place
-from derive.notation import ArrayNode, Axis, Declaration, Tensor, axes_of, tensors_in
+from derive.nodes import ArrayNode
+from derive.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,15 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
         block, number = snake, 2
         while block in body.places or block == name:
             block, number = f"{snake}_{number}", number + 1
-        value = value.xreplace({pending: _instantiated(body, block, pending.call, place)})
+        placed = _instantiated(body, block, pending.call, place)
+        if placed.axes != pending.axes:
+            raise NotationError(
+                f"{pending.call.definition.name}(...) has its result along "
+                f"{', '.join(map(str, placed.axes))} here, because the names of its own axes are "
+                "taken",
+                "give the call a line and a name of its own",
+            )
+        value = value.xreplace({pending: placed})
     return value
 
 
@@ -157,9 +167,14 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     that name itself.
     """
     definition, axes = call.definition, dict(call.axes)
-    for twin, original in definition.twins:
-        axes[twin] = twin if twin not in axes.values() else Axis(f"{twin.name}_{block}")
+    for _, original in definition.twins:
         axes.setdefault(original, original)
+    for twin, original in definition.twins:
+        if twin not in axes:
+            axes[twin] = body.axis_for(twin, axes[original], axes, block)
+    for flat, parts in definition.flattened:
+        if flat not in axes:
+            axes[flat] = body.axis_for(flat, tuple(axes[part] for part in parts), axes, block)
     tensors: dict[str, Expr] = {}
     for name, value in call.arguments.items():
         value = placed_block(body, f"{block}_{name}", value, place)
@@ -170,6 +185,9 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         last = statement.tensor == definition.output
         name = block if last else f"{block}_{statement.name}"
         value = _translated(statement.expression, tensors, axes)
+        if is_constant(value) and not last:
+            tensors[statement.name] = value  # of the numbers that it was called with
+            continue
         home = [axes[axis] for axis in statement.tensor.home]
         tensors[statement.name] = body.state(name, value, place, block).along(home)
     return tensors[definition.output.name]
@@ -182,5 +200,5 @@ def _translated(e, tensors: dict[str, Expr], axes: dict[Axis, Axis]):
     if isinstance(e, Axis):
         return axes[e]
     if isinstance(e, ArrayNode):
-        return type(e).over(_translated(e.operand, tensors, axes), [axes[axis] for axis in e.axes])
+        return e.on(_translated(e.operand, tensors, axes), axes)
     return e.func(*(_translated(arg, tensors, axes) for arg in e.args)) if e.args else e

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.notation import ArgMax, Max, OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+from derive.nodes import ArgMax, Max, OneHot, Reduction, Sum
+from derive.symbols import Tensor, axes_of, tensors_in
 
 NOMINAL = 32
 

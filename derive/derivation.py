@@ -15,7 +15,8 @@ from pathlib import Path
 
 from derive.chain import Chain, derive_chain
 from derive.closed_form import ClosedForm, close
-from derive.forward import Definition, Forward
+from derive.definition import Definition
+from derive.forward import Forward
 from derive.library import forward_from
 from derive.proof import Proved, prove
 

@@ -36,15 +36,22 @@ from sympy import (
     log,
 )
 
+from derive.definition import Definition
 from derive.exact import is_zero, split_log
-from derive.forward import Definition
-from derive.notation import ArgMax, Axis, Max, OneHot, Sum, Tensor
+from derive.nodes import ArgMax, Flatten, Max, OneHot, Reshaping, Sum
+from derive.symbols import Axis, Tensor
 
 LARGEST = 4000
 
+Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
+
+
+class NotShown(Exception):
+    """The statement has no form in indexed sums."""
+
 
 class LargestAlong(Expr):
-    """The largest value of ``operand`` over the index ``bound``; differentiable where it is
+    """The largest value of ``operand`` over the bound indices; differentiable where it is
     unique.
     """
 
@@ -53,16 +60,16 @@ class LargestAlong(Expr):
 
     @property
     def bound_symbols(self):
-        return [self.args[1]]
+        return list(self.args[1:])
 
     def _eval_derivative(self, variable):
-        operand, bound = self.args
-        inner = operand.diff(variable)
-        return inner.xreplace({bound: IndexOfLargest(*self.args)}) if inner != 0 else Integer(0)
+        operand, *bound = self.args
+        places = {index: IndexOfLargest(Integer(k), *self.args) for k, index in enumerate(bound)}
+        return operand.diff(variable).xreplace(places)
 
 
 class IndexOfLargest(Expr):
-    """The index at which ``operand`` is largest over ``bound``."""
+    """The k-th of the indices at which the operand is largest: its args are k, operand, indices."""
 
     is_integer = True
     is_commutative = True
@@ -77,24 +84,43 @@ class IndexedForward:
     definition: Definition
     free: frozenset[str] = frozenset()
 
-    def size(self, axis: Axis) -> Symbol:
-        return Symbol(f"size_{self.definition.size(axis)}", integer=True, positive=True)
+    @property
+    def flattened(self) -> dict[Axis, tuple[Axis, ...]]:
+        return dict(self.definition.flattened)
 
-    def index(self, axis: Axis) -> Symbol:
-        """The free index of an entry along ``axis``."""
-        return Symbol(f"i_{axis.name}", integer=True)
+    def parts(self, axis: Axis) -> tuple[Axis, ...]:
+        """The axes that ``axis`` was flattened from; itself, where it was not."""
+        axis = self.definition.size(axis)
+        found = self.flattened.get(axis, ())
+        return tuple(inner for part in found for inner in self.parts(part)) or (axis,)
 
-    def entry(self, tensor: Tensor, at: Mapping[Axis, Expr]) -> Expr:
-        if not tensor.axes:
-            return Symbol(tensor.name, real=True)
-        base = IndexedBase(Symbol(tensor.name, real=True))
-        return base[tuple(at[axis] for axis in tensor.axes)]
+    def sizes(self, axis: Axis) -> tuple[Symbol, ...]:
+        return tuple(
+            Symbol(f"size_{part}", integer=True, positive=True) for part in self.parts(axis)
+        )
 
-    def computed(self, name: str, at: Mapping[Axis, Expr]) -> Expr:
+    def index(self, axis: Axis, name: str = "i") -> Index:
+        """An index along ``axis``: one symbol for each of its parts."""
+        parts = self.parts(axis)
+        ends = [""] if len(parts) == 1 else [f"_{k}" for k in range(len(parts))]
+        return tuple(Symbol(f"{name}_{axis.name}{end}", integer=True) for end in ends)
+
+    def bound_index(self, axis: Axis) -> Index:
+        return tuple(Dummy(symbol.name, integer=True) for symbol in self.index(axis, "j"))
+
+    def limits(self, axis: Axis, index: Index) -> list[tuple[Symbol, int, Symbol]]:
+        return [(i, 1, size) for i, size in zip(index, self.sizes(axis), strict=True)]
+
+    def entry(self, tensor: Tensor, at: Mapping[Axis, Index], part: str = "") -> Expr:
+        symbol = Symbol(f"{tensor.name}{part}", real=True)
+        indices = tuple(i for axis in tensor.axes for i in at[axis])
+        return IndexedBase(symbol)[indices] if indices else symbol
+
+    def computed(self, name: str, at: Mapping[Axis, Index]) -> Expr:
         return self.written(self.definition.by_name[name].expression, at)
 
     def written(
-        self, e: Expr, at: Mapping[Axis, Expr], values: Mapping[str, Expr] | None = None
+        self, e: Expr, at: Mapping[Axis, Index], values: Mapping[str, Expr] | None = None
     ) -> Expr:
         """``e`` at the indices ``at``; a statement is written by its definition unless it is
         free.
@@ -114,20 +140,49 @@ class IndexedForward:
                 )
             return self.entry(e, at)
         if isinstance(e, Axis):
-            return self.size(e)
+            return Mul(*self.sizes(e))
         if isinstance(e, Sum):
-            bound = {axis: Dummy(f"j_{axis.name}", integer=True) for axis in e.axes}
-            operand = self.written(e.operand, {**at, **bound}, values)
-            return sympy.Sum(operand, *((j, 1, self.size(axis)) for axis, j in bound.items()))
-        if isinstance(e, (Max, ArgMax)):
-            (axis,) = e.axes
-            level = sum(str(index).startswith("m") for index in at.values())
-            bound = Symbol(f"m{level}_{axis.name}", integer=True)
-            kind = LargestAlong if isinstance(e, Max) else IndexOfLargest
-            return kind(self.written(e.operand, {**at, axis: bound}, values), bound)
+            bound = {axis: self.bound_index(axis) for axis in e.axes}
+            return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
+        if isinstance(e, Reshaping):
+            return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
+        if isinstance(e, Max):
+            return LargestAlong(*self._row(e, at, values))
         if isinstance(e, OneHot):
-            return KroneckerDelta(self.written(e.operand, at, values), at[e.axis])
+            return self._one_hot(e, at, values)
         return e.func(*(self.written(arg, at, values) for arg in e.args)) if e.args else e
+
+    def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
+        """Flattened indices are the indices of the parts, one after the other."""
+        flat, parts = (e.flat, e.binds if isinstance(e, Flatten) else e.brings)
+        if tuple(map(self.definition.size, parts)) != self.flattened.get(
+            self.definition.size(flat), parts
+        ):
+            raise NotShown(f"{flat} is counted in two orders")
+        indices = [i for axis in e.brings for i in at[axis]]
+        inside = {}
+        for axis in e.binds:
+            count = len(self.parts(axis))
+            inside[axis], indices = tuple(indices[:count]), indices[count:]
+        return inside
+
+    def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
+        """The operand along the axis of a maximum, and the indices that it is taken over."""
+        (axis,) = e.axes
+        level = sum(str(i).startswith("m") for index in at.values() for i in index)
+        bound = self.index(axis, f"m{level}")
+        return self.written(e.operand, {**at, axis: bound}, values), *bound
+
+    def _one_hot(self, e: OneHot, at: Mapping[Axis, Index], values) -> Expr:
+        """A delta; the label of a flattened axis names an index for each of its parts."""
+        indices = at[e.axis]
+        if isinstance(e.operand, ArgMax):
+            row = self._row(e.operand, at, values)
+            labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
+        else:
+            ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
+            labels = [self.entry(e.operand, at, end) for end in ends]
+        return Mul(*map(KroneckerDelta, labels, indices))
 
     def unfolded(self, e: Expr, name: str) -> Expr:
         """``e`` with the free tensor ``name`` replaced by its definition."""
@@ -139,14 +194,17 @@ class IndexedForward:
             )
 
         def definition(node) -> Expr:
-            indices = node.indices if home else ()
-            return self.computed(name, dict(zip(home, indices, strict=True)))
+            indices, at = list(node.indices if home else ()), {}
+            for axis in home:
+                count = len(self.parts(axis))
+                at[axis], indices = tuple(indices[:count]), indices[count:]
+            return self.computed(name, at)
 
         return e.replace(is_entry, definition)
 
-    def total(self, e: Expr, axes, at: Mapping[Axis, Symbol]) -> Expr:
+    def total(self, e: Expr, axes, at: Mapping[Axis, Index]) -> Expr:
         """``e`` summed over all entries along ``axes``."""
-        limits = [(at[axis], 1, self.size(axis)) for axis in axes]
+        limits = [limit for axis in axes for limit in self.limits(axis, at[axis])]
         return sympy.Sum(e, *limits) if limits else e
 
 

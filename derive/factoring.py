@@ -11,13 +11,14 @@ from collections import Counter
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, S
 
-from derive.notation import Sum, is_number_or_size
+from derive.nodes import Reshaping, Sum
+from derive.symbols import is_number_or_size
 
 
 def factored(e: Expr) -> Expr:
     """``e`` with common factors outside, also inside of its sums."""
-    if isinstance(e, Sum):
-        return Sum.over(factored(e.operand), e.axes)
+    if isinstance(e, (Sum, Reshaping)):
+        return e.on(factored(e.operand))
     if isinstance(e, (Mul, Pow)):
         return e.func(*map(factored, e.args))
     if not isinstance(e, Add):

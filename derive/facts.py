@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from sympy import Add, Expr, Mul
 
 from derive.identities import Identity, identities
-from derive.notation import Reduction, Sum, Tensor, axes_of, is_number_or_size, renamed, tensors_in
+from derive.nodes import Reduction, Sum, renamed
 from derive.relations import Relations
 from derive.rewriting import normal_form
 from derive.steps import Fact, Record
+from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
 MOST_UNFOLDINGS = 16
 LARGEST = 150

@@ -13,114 +13,32 @@ forward inside another one composes them (see ``composition.py``).
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from types import FunctionType, ModuleType
 
-from sympy import (
-    Expr,
-)
+from sympy import Expr
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
+from derive.declarations import Declaration, Scalar
+from derive.definition import Definition, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
-from derive.notation import (
-    ArrayNode,
+from derive.made_axes import axis_order, flattened_in, twins_in
+from derive.nodes import ArrayNode
+from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
+from derive.symbols import (
     Axis,
-    Declaration,
-    Scalar,
     Tensor,
     axes_of,
     checked_name,
-    is_number_or_size,
-    tensors_in,
+    is_constant,
     with_sizes,
 )
-from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for
-    none).
-    """
-
-    tensor: Tensor
-    expression: Expr
-    place: Place
-    block: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.tensor.name
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.expression}"
-
-
-@dataclass(frozen=True)
-class Definition:
-    """The mathematics of one forward, complete and checked.
-
-    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes``
-    all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
-    being, with the axis whose size they share.
-    """
-
-    name: str
-    doc: str
-    place: Place
-    inputs: tuple[Tensor, ...]
-    scalars: tuple[tuple[Tensor, float], ...]
-    statements: tuple[Statement, ...]
-    axes: tuple[Axis, ...]
-    twins: tuple[tuple[Axis, Axis], ...] = ()
-
-    @property
-    def snake(self) -> str:
-        """The name in snake case: that of the file and the functions that are generated."""
-        return snake_case(self.name)
-
-    @property
-    def output(self) -> Tensor:
-        return self.statements[-1].tensor
-
-    @property
-    def labels(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in self.inputs if t.role == "label")
-
-    @property
-    def differentiable(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in self.inputs if t.role == "input")
-
-    @cached_property
-    def by_name(self) -> Mapping[str, Statement]:
-        return {s.name: s for s in self.statements}
-
-    @cached_property
-    def position(self) -> Mapping[str, int]:
-        """Where a tensor stands in the order of definition: inputs and scalars before all
-        statements.
-        """
-        names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
-        return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
-
-    def size(self, axis: Axis) -> Axis:
-        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made
-        from.
-        """
-        return dict(self.twins).get(axis, axis)
-
-    def in_order(self, axes) -> tuple[Axis, ...]:
-        """``axes`` in the order in which they become dimensions."""
-        return tuple(sorted(axes, key=self.axes.index))
 
 
 class ClassBody(dict):
@@ -162,7 +80,7 @@ class ClassBody(dict):
                 f"{name} is a {kind}, not an expression in tensors",
                 "write one expression on the line: y = x - Sum(x, N) / N",
             )
-        if is_number_or_size(value) and not value.has(*UNDEFINED):
+        if is_constant(value) and not value.has(*UNDEFINED):
             return value
         from derive.composition import PendingBlock, placed_block
 
@@ -193,15 +111,28 @@ class ClassBody(dict):
         checked_name(name, "a tensor")
         value = in_notation(value)
         self._check_own(value)
-        twins = twins_in([value, *(s.expression for s in self.statements)])
+        expressions = [*(s.expression for s in self.statements), value]
+        twins = twins_in(expressions)
         check_statement(value, twins)
-        axes = sorted(axes_of(value), key=self._axis_order(twins))
+        axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         self.claim(name, place)
         expression = with_sizes(without_marks(value), twins)
         tensor = Tensor(name, axes, role="statement", **known_signs(expression))
         self.statements.append(Statement(tensor, expression, place, block))
         self.tensors[name] = tensor
         return tensor
+
+    def axis_for(self, axis: Axis, made_of, bound: Mapping[Axis, Axis], block: str) -> Axis:
+        """The name here of an axis that a callee made for itself: its own, unless something else
+        has it.
+        """
+        expressions = [s.expression for s in self.statements]
+        twins = twins_in(expressions)
+        made = twins | flattened_in(expressions, twins)
+        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound.values())
+        if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
+            return axis
+        return Axis(f"{axis.name}_{block}")
 
     def _check_own(self, value: Expr) -> None:
         """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
@@ -229,8 +160,8 @@ class ClassBody(dict):
                     f"{tensor} is a name of the generated module", "choose another one", place
                 )
 
-    def _axis_order(self, twins):
-        order = axis_order(self.inputs, twins)
+    def _axis_order(self, expressions, twins):
+        order = axis_order(self.inputs, twins, flattened_in(expressions, twins))
         return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
 
     def finished(self, name: str, doc: str, place: Place) -> Definition:
@@ -250,7 +181,8 @@ class ClassBody(dict):
             )
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
-        order = axis_order(self.inputs, twins)
+        flattened = flattened_in(expressions, twins)
+        order = axis_order(self.inputs, twins, flattened)
         for statement in self.statements:
             _check_sizes_known(statement, order)
         for taken in self.places:
@@ -270,33 +202,8 @@ class ClassBody(dict):
             tuple(self.statements),
             tuple(order),
             tuple(twins.items()),
+            tuple(flattened.items()),
         )
-
-
-def snake_case(name: str) -> str:
-    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def twins_in(expressions) -> dict[Axis, Axis]:
-    """The axes that a renaming brought in, each with the axis whose size it has."""
-    twins: dict[Axis, Axis] = {}
-    for tensor in [t for e in expressions for t in tensors_in(e)]:
-        for home, met in zip(tensor.home, tensor.axes, strict=True):
-            if met != home and home not in twins:
-                twins[met] = twins.get(home, home)
-    return twins
-
-
-def axis_order(inputs, twins: Mapping[Axis, Axis]) -> list[Axis]:
-    """Axes become dimensions in the order of first appearance among the inputs; a twin follows
-    its original.
-    """
-    order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
-    for twin, original in twins.items():
-        if twin not in order and original in order:
-            order.insert(order.index(original) + 1, twin)
-    return order
 
 
 def known_signs(e: Expr) -> dict[str, bool]:
@@ -311,7 +218,7 @@ def known_signs(e: Expr) -> dict[str, bool]:
 def _check_sizes_known(statement: Statement, order) -> None:
     used = set(statement.tensor.axes) | statement.expression.atoms(Axis)
     for node in statement.expression.atoms(ArrayNode):
-        used |= set(node.axes)
+        used |= {*node.binds, *node.brings}
     unknown = sorted(axis.name for axis in used if axis not in order)
     if unknown:
         raise NotationError(

@@ -21,10 +21,11 @@ from derive.closed_form import ClosedForm
 from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
-from derive.notation import OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+from derive.nodes import ArrayNode, OneHot, Reduction, Sum
 from derive.proof import batches_of
 from derive.relations import Value
 from derive.small_batch import SmallBatch
+from derive.symbols import Tensor, axes_of, tensors_in
 
 
 def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
@@ -114,8 +115,9 @@ def _is_picked(e: Expr, tensor: Tensor, hot: frozenset) -> bool:
         return bool(hot & set(tensor.axes))
     if isinstance(e, OneHot):
         return True
+    if isinstance(e, ArrayNode):
+        hot = hot - set(e.binds)
     if isinstance(e, Sum):
-        hot = hot - set(e.axes)
         hot |= {
             f.axis for f in Mul.make_args(e.operand) if isinstance(f, OneHot) and f.axis in e.axes
         }

@@ -16,8 +16,9 @@ from typing import Protocol
 
 from sympy import Add, Expr, Integer, Mul, Pow
 
-from derive.notation import OneHot, Sum, Tensor, axes_of, renamed, summed
+from derive.nodes import OneHot, Reshaping, Sum, renamed, summed
 from derive.relations import Relations
+from derive.symbols import Tensor, axes_of
 
 
 class Knowledge(Protocol):
@@ -112,6 +113,36 @@ def _one_hot_picks(node, knowledge):
     return None
 
 
+def _reshaped_back(node, knowledge):
+    if isinstance(node, Reshaping) and isinstance(node.operand, Reshaping):
+        inner = node.operand
+        if type(node) is not type(inner) and node.axes == inner.into and node.into == inner.axes:
+            return inner.operand
+    return None
+
+
+def _reshaped_outside(node, knowledge):
+    if not isinstance(node, Reshaping):
+        return None
+    factors = Mul.make_args(node.operand)
+    outside = [f for f in factors if not axes_of(f) & set(node.binds)]
+    if not outside or any(axes_of(f) & set(node.brings) for f in outside):
+        return None
+    return Mul(*outside) * node.on(Mul(*(f for f in factors if f not in outside)))
+
+
+def _reshaped_total(node, knowledge):
+    if not isinstance(node, Sum) or not isinstance(node.operand, Reshaping):
+        return None
+    inner = node.operand
+    if not set(inner.brings) <= set(node.axes):
+        return None
+    others = [axis for axis in node.axes if axis not in inner.brings]
+    if set(inner.binds) & set(others):
+        return None
+    return Sum.over(inner.operand, [*others, *inner.binds])
+
+
 def _recognise(node, knowledge):
     if isinstance(node, Sum):
         found = knowledge.relations.recognitions.get(node)
@@ -182,6 +213,27 @@ identities: tuple[Identity, ...] = (
         "always",
         "where the one-hot is 1, the sum is the entry there",
         _one_hot_picks,
+    ),
+    Identity(
+        "reshaped back",
+        "Unflatten(Flatten(a, T, E, into=I), I, into=(T, E)) = a, and the reverse",
+        "always",
+        "it is counted as it was before",
+        _reshaped_back,
+    ),
+    Identity(
+        "reshaping a product",
+        "Flatten(c*a, T, E, into=I) = c*Flatten(a, T, E, into=I)",
+        "c does not vary along T and E",
+        "what is the same everywhere need not be counted anew",
+        _reshaped_outside,
+    ),
+    Identity(
+        "total of a reshaped tensor",
+        "Sum(Flatten(a, T, E, into=I), I) = Sum(a, T, E)",
+        "all of the new axes are summed",
+        "a sum does not depend on how the entries are counted",
+        _reshaped_total,
     ),
     Identity(
         "definition",

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from derive.cost import is_contraction
-from derive.forward import Definition
-from derive.notation import ArgMax, Axis, Max, OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+from derive.definition import Definition
+from derive.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
+from derive.symbols import Axis, Tensor, axes_of, tensors_in
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def _broadcast_back(e: Expr, name: str, context: set[Axis]) -> set[Axis]:
         return set()
     if isinstance(e, (Sum, Max)):
         context = set(axes_of(e.operand)) | context
+    if isinstance(e, Reshaping):
+        context = set(axes_of(e.operand)) | (context - set(e.brings))
     return (
         set().union(*(_broadcast_back(arg, name, context) for arg in e.args)) if e.args else set()
     )

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 import sympy
 
-import derive.notation
+import derive
 from derive.errors import NotationError, Place, QuestionError
 from derive.forward import Forward
 

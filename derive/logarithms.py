@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from sympy import Add, Expr, Mul, Pow, exp, log
 
-from derive.notation import Tensor, axes_of
 from derive.relations import Relations
+from derive.symbols import Tensor, axes_of
 
 
 def split_logarithms(e: Expr, relations: Relations) -> Expr:

@@ -22,20 +22,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from sympy import Add, Expr, Integer, Symbol
+from sympy import Add, Expr, Integer
 
 from derive.chain import adjoint_of
 from derive.closed_form import ClosedForm, ClosedStatement
+from derive.definition import Definition
 from derive.errors import UnprovedError
-from derive.every_size import IndexedForward, vanishes
+from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
 from derive.facts import along
-from derive.forward import Definition
-from derive.notation import Axis, Tensor, size_divisors, tensors_in
 from derive.small_batch import SmallBatch
+from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
+MOST_FLAT = 8  # along an axis that others were flattened into
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
 
 
@@ -49,6 +50,9 @@ class ProvedGradient:
     tensor: Tensor
     sizes: tuple[tuple[tuple[str, int], ...], ...]
     every_size: bool
+
+
+Batches = list[tuple[dict[Axis, int], ZeroTest]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Proved:
     @property
     def summary(self) -> str:
         """In words: which sizes, by which route."""
-        axes = [a for a in self.definition.axes if a not in dict(self.definition.twins)]
+        axes = self.definition.independent_axes
         batches = self.gradients[0].sizes if self.gradients else ()
         if not axes:
             small = "exactly zero difference to SymPy's own derivative"
@@ -91,29 +95,34 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
 
     Raises `UnprovedError` with the name of the first that fails.
     """
-    batches = batches_of(form.definition)
-    tests = [ZeroTest() for _ in batches]
+    batches = [(sizes, ZeroTest()) for sizes in batches_of(form.definition)]
     proved = []
     for statement in form.statements:
-        if statement.of is None:
-            continue
-        progress(f"proving {statement.tensor}")
-        cuts = _cuts(form, statement)
-        for sizes, test in zip(batches, tests, strict=True):
-            if not _agrees_on(form, statement, cuts, sizes, test):
-                cuts = (
-                    frozenset()
-                )  # the gradients that were given may be dependent: try with the whole path
-                if not _agrees_on(form, statement, cuts, sizes, test):
-                    raise UnprovedError(_failure(form, statement, sizes))
-        proved.append(
-            ProvedGradient(
-                statement.tensor,
-                tuple(tuple((a.name, int(n)) for a, n in sizes.items()) for sizes in batches),
-                _agrees_for_every_size(form, statement, cuts),
-            )
-        )
+        if statement.of is not None:
+            progress(f"proving {statement.tensor}")
+            proved.append(proved_gradient(form, statement, batches))
     return Proved(form, tuple(proved))
+
+
+def proved_gradient(
+    form: ClosedForm, statement: ClosedStatement, batches: Batches | None = None
+) -> ProvedGradient:
+    """Prove one gradient; the statement need not be one of ``form``'s own.
+
+    Raises `UnprovedError` if it is not the derivative.
+    """
+    batches = batches or [(sizes, ZeroTest()) for sizes in batches_of(form.definition)]
+    cuts = _cuts(form, statement)
+    for sizes, test in batches:
+        while not _agrees_on(form, statement, cuts, sizes, test):
+            if not cuts:
+                raise UnprovedError(_failure(form, statement, sizes))
+            cuts = _without_nearest(form, cuts)
+    return ProvedGradient(
+        statement.tensor,
+        tuple(tuple((a.name, int(n)) for a, n in sizes.items()) for sizes, _ in batches),
+        _agrees_for_every_size(form, statement, cuts),
+    )
 
 
 def batches_of(definition: Definition) -> list[dict[Axis, int]]:
@@ -124,7 +133,8 @@ def batches_of(definition: Definition) -> list[dict[Axis, int]]:
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     for more in range(LARGEST):
         batches = _batches(definition, more)
-        if all(d.xreplace(dict(batch)) > 0 for batch in batches for d in divisors):
+        whole = [definition.sizes_from(batch) for batch in batches]
+        if all(d.xreplace(sizes) > 0 for sizes in whole for d in divisors):
             return batches
     raise UnprovedError(
         f"{definition.name}: no small sizes were found at which {divisors[0]} is positive"
@@ -132,7 +142,7 @@ def batches_of(definition: Definition) -> list[dict[Axis, int]]:
 
 
 def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
-    axes = [axis for axis in definition.axes if axis not in dict(definition.twins)]
+    axes = definition.independent_axes
     starts = range(len(SMALL) if axes else 1)
     batches = []
     for start in starts:
@@ -140,6 +150,10 @@ def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
         for axis in reversed(axes[1:]):  # the first axis keeps its size: that is the batch
             if _largest(definition, sizes) > MOST_ENTRIES:
                 sizes[axis] = SMALL[0]
+        for flat, parts in definition.flattened:
+            for part in reversed([p for p in parts if p in sizes]):
+                if definition.sizes_from(sizes)[flat] > MOST_FLAT:
+                    sizes[part] = SMALL[0]
         batches.append({axis: Integer(size + more) for axis, size in sizes.items()})
     return batches
 
@@ -147,7 +161,8 @@ def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
 def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
     """The entries of the largest tensor."""
     tensors = [*definition.inputs, *(s.tensor for s in definition.statements)]
-    return max(prod(sizes[definition.size(a)] for a in t.home) for t in tensors)
+    whole = definition.sizes_from(sizes)
+    return max(prod(whole[axis] for axis in t.home) for t in tensors)
 
 
 def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
@@ -162,6 +177,11 @@ def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
         and s.of.role == "statement"
         and position[s.of.name] > position[statement.of.name]
     )
+
+
+def _without_nearest(form: ClosedForm, cuts: frozenset[str]) -> frozenset[str]:
+    """A gradient that was given may not be free: its block is proved together with the next."""
+    return cuts - {min(cuts, key=form.definition.position.get)}
 
 
 def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Expr:
@@ -193,7 +213,14 @@ def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
     sizes.
     """
     target = statement.of
-    batch = SmallBatch(form.definition, sizes, free=cuts | {target.name})
+    given = _given(form.definition, target, cuts)
+    batch = SmallBatch(form.definition, sizes, free=frozenset({target.name}.union(*given)))
+
+    def unfold(e: Expr, name: str) -> Expr:
+        entries = batch.entries(form.definition.by_name[name].tensor)
+        values = zip(entries.values(), batch.computed(name).values(), strict=True)
+        return e.xreplace(dict(values))
+
     upstream, objective = {}, []
     for tensor in _objective_tensors(form, cuts):
         gradient = adjoint_of(tensor)
@@ -205,47 +232,66 @@ def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
         derivative = Add(
             *(term.diff(variable) for term in objective if variable in term.free_symbols)
         )
-        if not _is_zero_by_definition(derivative - claimed[i], batch, cuts, test):
+        difference = derivative - claimed[i]
+        if not _vanishes_by_definition(difference, given, unfold, test.is_zero):
             return False
     return True
 
 
-def _is_zero_by_definition(difference: Expr, batch: SmallBatch, cuts, test: ZeroTest) -> bool:
-    """Zero as it stands, or after the values of the cuts are replaced by what the forward
-    defines them as.
+def _vanishes_by_definition(
+    difference: Expr,
+    given: tuple[list[str], list[str]],
+    unfold: Callable[[Expr, str], Expr],
+    is_zero: Callable[..., bool],
+) -> bool:
+    """Zero as it stands, or after what was taken as given is replaced by its definition: first
+    what is near, then what does not depend on the target at all.
     """
-    forms = [difference]
-    for name in sorted(cuts, key=batch.definition.position.get, reverse=True):
-        tensor = batch.definition.by_name[name].tensor
-        values = zip(batch.entries(tensor).values(), batch.computed(name).values(), strict=True)
-        forms.append(forms[-1].xreplace(dict(values)))
-    return _any_is_zero(forms, test.is_zero)
-
-
-def _any_is_zero(forms: list[Expr], is_zero: Callable[..., bool]) -> bool:
-    """Whether one of several forms of the same thing is seen to be zero: the fast test first."""
-    forms = list(dict.fromkeys(forms))
     try:
-        return any(is_zero(e, thorough=False) for e in forms) or any(map(is_zero, forms[::-1]))
+        for names in given:
+            forms = [difference]
+            for name in names:
+                forms.append(unfold(forms[-1], name))
+            forms, difference = list(dict.fromkeys(forms)), forms[-1]
+            if any(is_zero(e, thorough=False) for e in forms) or any(map(is_zero, forms[::-1])):
+                return True
     except (ZeroDivisionError, RecursionError, NotImplementedError):
-        return False
+        pass
+    return False
+
+
+def _given(
+    definition: Definition, target: Tensor, cuts: frozenset[str]
+) -> tuple[list[str], list[str]]:
+    """The statements that are taken as independent, latest first: the cuts and the target
+    itself, and those that do not depend on the target.
+    """
+    depending = definition.depending_on(target.name)
+    names = [s.name for s in reversed(definition.statements)]
+    near = [name for name in names if name in cuts or name == target.name]
+    return near, [name for name in names if name not in depending and name not in near]
 
 
 def _agrees_for_every_size(form, statement, cuts) -> bool:
+    try:
+        return _is_derivative_of_indexed_sums(form, statement, cuts)
+    except NotShown:
+        return False
+
+
+def _is_derivative_of_indexed_sums(form, statement, cuts) -> bool:
     target = statement.of
-    forward = IndexedForward(form.definition, free=cuts | {target.name})
+    given = _given(form.definition, target, cuts)
+    forward = IndexedForward(form.definition, free=frozenset({target.name}.union(*given)))
     at = {axis: forward.index(axis) for axis in target.home}
     derivative = []
     variable = forward.entry(target, at)
     for tensor in _objective_tensors(form, cuts):
-        bound = {axis: Symbol(f"o_{axis.name}", integer=True) for axis in tensor.home}
+        bound = {axis: forward.index(axis, "o") for axis in tensor.home}
         value = forward.entry(adjoint_of(tensor), bound) * forward.computed(tensor.name, bound)
         derivative.append(forward.total(value.diff(variable), tensor.home, bound))
     difference = Add(*derivative) - forward.written(inlined(form, statement, cuts), at)
-    forms = [difference]
-    for name in sorted(cuts, key=form.definition.position.get, reverse=True):
-        forms.append(forward.unfolded(forms[-1], name))
-    return _any_is_zero(forms, vanishes)
+    return _vanishes_by_definition(difference, given, forward.unfolded, vanishes)
 
 
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:

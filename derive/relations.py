@@ -18,18 +18,10 @@ from functools import cached_property
 
 from sympy import Add, Expr, Function, Mul, Pow
 
-from derive.forward import Definition, known_signs
-from derive.notation import (
-    Axis,
-    Max,
-    Reduction,
-    Sum,
-    Tensor,
-    axes_of,
-    is_number_or_size,
-    renamed,
-    tensors_in,
-)
+from derive.definition import Definition
+from derive.forward import known_signs
+from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
 
@@ -204,7 +196,9 @@ class _Parts:
 
     def rebuilt(self, e: Expr) -> Expr:
         if isinstance(e, Reduction):
-            return type(e).over(self.rebuilt(e.operand), e.axes)
+            return e.on(self.rebuilt(e.operand))
+        if isinstance(e, Reshaping):
+            return e.on(self.inside(e.operand))
         if isinstance(e, Add):
             return e.func(
                 *(self.product(a) if isinstance(a, Mul) else self.rebuilt(a) for a in e.args)

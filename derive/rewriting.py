@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from sympy import Expr
 
 from derive.identities import Identity
-from derive.notation import Tensor
 from derive.steps import Record
+from derive.symbols import Tensor
 from derive.traversal import everywhere
 
 MOST_ROUNDS = 60

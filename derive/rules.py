@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.notation import ArgMax, ArrayNode, Max, OneHot, Sum
+from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Sum, Unflatten
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -40,6 +40,16 @@ def _through_max(node: Max, upstream: Expr):
     return [(node.operand, upstream * OneHot.over(ArgMax.over(node.operand, [axis]), [axis]))]
 
 
+def _through_flatten(node: Flatten, upstream: Expr):
+    # y[t*E + e] = x[t, e]  =>  dx[t, e] = dy[t*E + e]
+    return [(node.operand, Unflatten.over(upstream, node.into, node.axes))]
+
+
+def _through_unflatten(node: Unflatten, upstream: Expr):
+    # y[t, e] = x[t*E + e]  =>  dx[t*E + e] = dy[t, e]
+    return [(node.operand, Flatten.over(upstream, node.into, node.axes))]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything: no gradient passes
     return []
@@ -48,6 +58,8 @@ def _nowhere(node: ArrayNode, upstream: Expr):
 rules: dict[type[ArrayNode], Rule] = {
     Sum: Rule(_through_sum, "broadcast over {axes}, because it was summed there"),
     Max: Rule(_through_max, "routed to the arg max along {axes}"),
+    Flatten: Rule(_through_flatten, "{axes} apart again, because they were flattened"),
+    Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
 }

@@ -14,8 +14,9 @@ from itertools import combinations
 from sympy import Expr, Function, Mul, Pow
 
 from derive.cost import is_contraction
-from derive.notation import OneHot, Reduction, Sum, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.nodes import OneHot, Reduction, Sum
 from derive.steps import Record
+from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
 Pairs = list[tuple[Tensor, Expr]]
 

@@ -14,9 +14,10 @@ from itertools import product
 
 from sympy import Add, Expr, Function, Integer, Symbol
 
+from derive.definition import Definition
 from derive.exact import Indicator
-from derive.forward import Definition
-from derive.notation import ArgMax, Axis, Max, OneHot, Sum, Tensor
+from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
+from derive.symbols import Axis, Tensor
 
 Index = tuple[int, ...]
 Entries = dict[Index, Expr]
@@ -57,9 +58,7 @@ class SmallBatch:
         self, definition: Definition, sizes: Mapping[Axis, int], free: frozenset[str] = frozenset()
     ):
         self.definition, self.free = definition, free
-        self.sizes = {axis: int(size) for axis, size in sizes.items()}
-        for twin, original in definition.twins:
-            self.sizes[twin] = self.sizes[original]
+        self.sizes = definition.sizes_from({axis: int(size) for axis, size in sizes.items()})
         self._entries: dict[str, Entries] = {}
         self._computed: dict[str, Entries] = {}
 
@@ -112,11 +111,23 @@ class SmallBatch:
                     for i in self.indices(e.axes)
                 )
             )
+        if isinstance(e, Reshaping):
+            return self._scalar(e.operand, at | self._counted(e, at), values)
         if isinstance(e, Max):
             return LargestOf(*self._row(e, at, values))
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
         return e.func(*(self._scalar(arg, at, values) for arg in e.args)) if e.args else e
+
+    def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
+        """Where the entry ``at`` stands in the operand: the same place in the row of all."""
+        place = 0
+        for axis in e.brings:
+            place = place * self.sizes[axis] + at[axis]
+        inside = {}
+        for axis in reversed(e.binds):
+            place, inside[axis] = divmod(place, self.sizes[axis])
+        return inside
 
     def _row(self, e, at, values) -> tuple[Expr, ...]:
         (axis,) = e.axes

@@ -29,7 +29,8 @@ from sympy import Sum as SymbolicSum
 from sympy.core.function import AppliedUndef
 
 from derive.errors import NotationError
-from derive.notation import Axis, Broadcast, OneHot, Reduction, Sum, Tensor, axes_of, tensors_in
+from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
+from derive.symbols import Axis, Tensor, axes_of, tensors_in
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
@@ -128,8 +129,8 @@ def without_marks(e):
     """The expression without `Broadcast`: by name, everything broadcasts."""
     if isinstance(e, Broadcast):
         return without_marks(e.operand)
-    if isinstance(e, Reduction):
-        return type(e).over(without_marks(e.operand), e.axes)
+    if isinstance(e, ArrayNode):
+        return e.on(without_marks(e.operand))
     return e.func(*map(without_marks, e.args)) if e.has(Broadcast) else e
 
 

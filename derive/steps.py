@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sympy import Expr
 
-from derive.notation import Tensor
+from derive.symbols import Tensor
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from sympy import Add, Expr, Integer, Mul, Pow
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
-from derive.notation import Reduction, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.nodes import Reduction
+from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
 LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*x/200000
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sympy import Expr
 
-from derive.notation import Along, ArrayNode, Sum
+from derive.nodes import ArrayNode, Reshaping, Sum
+from derive.symbols import Along
 
 
 def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
@@ -17,7 +18,7 @@ def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
     """
     if e.args:
         if isinstance(e, ArrayNode):
-            if not isinstance(e, Sum):
+            if not isinstance(e, (Sum, Reshaping)):
                 return e
             operand = everywhere(e.operand, rewrite)
             e = e if operand is e.operand else _rebuilt(e, operand)
@@ -29,4 +30,4 @@ def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def _rebuilt(node: ArrayNode, operand: Expr) -> Expr:
-    return operand if operand == 0 else type(node).over(operand, node.axes)
+    return operand if operand == 0 else node.on(operand)

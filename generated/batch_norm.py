@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
+MOST_KNOWN = 1000  # kinds of arguments that are remembered
 
 
 class BatchNormForward(NamedTuple):
@@ -81,42 +82,72 @@ class BatchNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def _in_float32(rounds: int, like: str):
-    """Compute float16 and bfloat16 in float32; round the first results to ``like``'s format."""
+def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
+    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
+
+    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
+    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
+    """
+    names, count = tuple(layouts), len(layouts)
+    like = 0
 
     def decorate(function):
+        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
+
         @functools.wraps(function)
-        def widened(*args, **kwargs):
-            tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-            if not any(tensor.dtype in HALF for tensor in tensors):
-                return function(*args, **kwargs)
+        def checked(*args, **kwargs):
+            if kwargs:  # tensors by position
+                try:
+                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
+                except KeyError as missing:
+                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
+            if torch.compiler.is_compiling():
+                converts, sizes = _check(layouts, args)
+            else:
+                try:
+                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
+                    converts, sizes = known[kind]
+                except (AttributeError, KeyError):
+                    converts, sizes = _check(layouts, args)
+                    if len(known) == MOST_KNOWN:
+                        known.clear()
+                    known[kind] = converts, sizes
+            if converts:
+                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
+            result = function(*args, **kwargs)
+            if not converts or not rounds:
+                return result
+            rounded = [value.to(format) for value in result[:rounds]]
+            return type(result)(*rounded, *result[rounds:])
 
-            def wide(a):
-                return a.float() if isinstance(a, Tensor) and a.dtype in HALF else a
-
-            result = function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()})
-            format = (kwargs[like] if like in kwargs else args[0]).dtype
-            names = result._fields[:rounds]
-            return result._replace(**{name: getattr(result, name).to(format) for name in names})
-
-        return widened
+        return checked
 
     return decorate
 
 
-def _check_shapes(**arguments) -> dict[str, int]:
-    """The size of every axis. TypeError for a wrong kind, ValueError for a wrong shape."""
-    sizes, owner = {"1": 1}, {"1": "a kept dimension"}
-    for name, (tensor, axes) in arguments.items():
+def _converted(tensor: Tensor) -> Tensor:
+    """The tensor in the format that is computed in."""
+    return tensor.float() if tensor.dtype in HALF else tensor
+
+
+def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
+    """Whether a format is to be converted, and the size of every axis.
+
+    TypeError for a wrong kind, ValueError for a wrong shape.
+    """
+    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"batch_norm: {name} must be a tensor, got {type(tensor).__name__}")
-        if not tensor.is_floating_point():
-            raise TypeError(f"batch_norm: {name} must be floating point, got {tensor.dtype}")
-        names = axes.split()
-        if tensor.dim() != len(names):
-            expected, shape = ", ".join(names), tuple(tensor.shape)
+        kind = tensor.dtype
+        if not kind.is_floating_point:
+            raise TypeError(f"batch_norm: {name} must be floating point, got {kind}")
+        converts |= kind in HALF
+        axes = axes.split()
+        if tensor.dim() != len(axes):
+            expected, shape = ", ".join(axes), tuple(tensor.shape)
             raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(names, tensor.shape):
+        for axis, size in zip(axes, tensor.shape):
             if sizes.setdefault(axis, size) != size:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
@@ -129,10 +160,10 @@ def _check_shapes(**arguments) -> dict[str, int]:
         raise ValueError(
             f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}"
         )
-    return sizes
+    return converts, sizes
 
 
-@_in_float32(rounds=1, like="x")
+@_checked({"x": "N C", "gain": "C", "bias": "C"}, rounds=1)
 def batch_norm_forward(
     x: Tensor,
     gain: Tensor,
@@ -143,20 +174,19 @@ def batch_norm_forward(
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    _check_shapes(x=(x, "N C"), gain=(gain, "C"), bias=(bias, "C"))
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N
     diff = x - mean
     diff = diff - diff.sum(0, keepdim=True) / N
     diff2 = diff ** 2
     var = diff2.sum(0, keepdim=True) / (N - 1)
-    inv_std = torch.rsqrt(var + eps)
+    inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = gain * xhat + bias
     return BatchNormForward(y, gain, inv_std, xhat)
 
 
-@_in_float32(rounds=3, like="dy")
+@_checked({"dy": "N C", "gain": "C", "inv_std": "1 C", "xhat": "N C"}, rounds=3)
 def batch_norm_backward(
     dy: Tensor,
     gain: Tensor,
@@ -167,7 +197,6 @@ def batch_norm_backward(
 
     Shapes: dy (N, C), gain (C,), inv_std (1, C), xhat (N, C).
     """
-    _check_shapes(dy=(dy, "N C"), gain=(gain, "C"), inv_std=(inv_std, "1 C"), xhat=(xhat, "N C"))
     N = dy.shape[0]
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
@@ -175,25 +204,29 @@ def batch_norm_backward(
     return BatchNormGradients(dx, dgain, dbias)
 
 
-@_in_float32(rounds=0, like="x")
+@_checked({"x": "N C", "gain": "C", "bias": "C"})
 def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
-    _check_shapes(x=(x, "N C"), gain=(gain, "C"), bias=(bias, "C"))
     N = x.shape[0]
-    mean = x.sum(0, keepdim=True) / N
+    mean = 1 / N * x.sum(0, keepdim=True)
     diff = x - mean
     diff2 = diff ** 2
-    var = diff2.sum(0, keepdim=True) / (N - 1)
-    inv_std = torch.rsqrt(var + eps)
+    var = 1 / (N - 1) * diff2.sum(0, keepdim=True)
+    inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = gain * xhat + bias
     return BatchNormAtoms(mean, diff, diff2, var, inv_std, xhat, y)
 
 
-@_in_float32(rounds=0, like="dy")
+@_checked(
+    {
+        "dy": "N C", "x": "N C", "gain": "C", "bias": "C", "mean": "1 C", "diff": "N C",
+        "diff2": "N C", "var": "1 C", "inv_std": "1 C", "xhat": "N C", "y": "N C",
+    },
+)
 def batch_norm_chain(
     dy: Tensor,
     x: Tensor,
@@ -213,28 +246,15 @@ def batch_norm_chain(
     Shapes: dy (N, C), x (N, C), gain (C,), bias (C,), mean (1, C), diff (N, C), diff2 (N, C), var
     (1, C), inv_std (1, C), xhat (N, C), y (N, C).
     """
-    _check_shapes(
-        dy=(dy, "N C"),
-        x=(x, "N C"),
-        gain=(gain, "C"),
-        bias=(bias, "C"),
-        mean=(mean, "1 C"),
-        diff=(diff, "N C"),
-        diff2=(diff2, "N C"),
-        var=(var, "1 C"),
-        inv_std=(inv_std, "1 C"),
-        xhat=(xhat, "N C"),
-        y=(y, "N C"),
-    )
     N = dy.shape[0]
     C = dy.shape[1]
     dxhat = gain * dy
     dinv_std = (dxhat * diff).sum(0, keepdim=True)
-    dvar = -dinv_std * inv_std ** 3 / 2
-    ddiff2 = (dvar / (N - 1)).expand(N, C)
-    ddiff = inv_std * dxhat + 2 * ddiff2 * diff
-    dmean = -ddiff.sum(0, keepdim=True)
-    dx = ddiff + dmean / N
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
+    ddiff2 = (1 / (N - 1) * dvar).expand(N, C)
+    ddiff = ddiff2 * (2 * diff) + inv_std * dxhat
+    dmean = (-ddiff).sum(0, keepdim=True)
+    dx = ddiff + 1 / N * dmean
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)

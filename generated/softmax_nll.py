@@ -35,7 +35,8 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-LABELS = {"labels"}
+MOST_KNOWN = 1000  # kinds of arguments that are remembered
+LABELS = {'labels': ('C',)}  # and the axes that they index
 
 
 class SoftmaxNLLForward(NamedTuple):
@@ -79,42 +80,84 @@ class SoftmaxNLLChain(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
-def _in_float32(rounds: int, like: str):
-    """Compute float16 and bfloat16 in float32; round the first results to ``like``'s format."""
+def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
+    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
+
+    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
+    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
+    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
+    """
+    names, count = tuple(layouts), len(layouts)
+    like = next(i for i, name in enumerate(names) if name not in LABELS)
 
     def decorate(function):
+        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
+
         @functools.wraps(function)
-        def widened(*args, **kwargs):
-            tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-            if not any(tensor.dtype in HALF for tensor in tensors):
-                return function(*args, **kwargs)
+        def checked(*args, **kwargs):
+            if kwargs:  # tensors by position
+                try:
+                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
+                except KeyError as missing:
+                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
+            if torch.compiler.is_compiling():
+                converts, sizes = _check(layouts, args)
+            else:
+                try:
+                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
+                    converts, sizes = known[kind]
+                except (AttributeError, KeyError):
+                    converts, sizes = _check(layouts, args)
+                    if len(known) == MOST_KNOWN:
+                        known.clear()
+                    known[kind] = converts, sizes
+            if converts:
+                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
+            for name in unguarded:
+                _check_range(name, args[names.index(name)], sizes)
+            try:
+                result = function(*args, **kwargs)
+            except (IndexError, RuntimeError):
+                for name in LABELS.keys() & layouts.keys():
+                    _check_range(name, args[names.index(name)], sizes)
+                raise
+            if not converts or not rounds:
+                return result
+            rounded = [value.to(format) for value in result[:rounds]]
+            return type(result)(*rounded, *result[rounds:])
 
-            def wide(a):
-                return a.float() if isinstance(a, Tensor) and a.dtype in HALF else a
-
-            result = function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()})
-            format = (kwargs[like] if like in kwargs else args[0]).dtype
-            names = result._fields[:rounds]
-            return result._replace(**{name: getattr(result, name).to(format) for name in names})
-
-        return widened
+        return checked
 
     return decorate
 
 
-def _check_shapes(**arguments) -> dict[str, int]:
-    """The size of every axis. TypeError for a wrong kind, ValueError for a wrong shape."""
-    sizes, owner = {"1": 1}, {"1": "a kept dimension"}
-    for name, (tensor, axes) in arguments.items():
+def _converted(tensor: Tensor) -> Tensor:
+    """The tensor in the format that is computed in."""
+    if not tensor.is_floating_point():
+        return tensor.long()
+    return tensor.float() if tensor.dtype in HALF else tensor
+
+
+def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
+    """Whether a format is to be converted, and the size of every axis.
+
+    TypeError for a wrong kind, ValueError for a wrong shape.
+    """
+    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
-        if name not in LABELS and not tensor.is_floating_point():
-            raise TypeError(f"softmax_nll: {name} must be floating point, got {tensor.dtype}")
-        names = axes.split()
-        if tensor.dim() != len(names):
-            expected, shape = ", ".join(names), tuple(tensor.shape)
+        kind = tensor.dtype
+        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
+            raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {kind}")
+        if name not in LABELS and not kind.is_floating_point:
+            raise TypeError(f"softmax_nll: {name} must be floating point, got {kind}")
+        converts |= kind in HALF or (name in LABELS and kind != torch.int64)
+        axes = axes.split()
+        if tensor.dim() != len(axes):
+            expected, shape = ", ".join(axes), tuple(tensor.shape)
             raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(names, tensor.shape):
+        for axis, size in zip(axes, tensor.shape):
             if sizes.setdefault(axis, size) != size:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
@@ -127,77 +170,64 @@ def _check_shapes(**arguments) -> dict[str, int]:
         raise ValueError(
             f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}"
         )
-    return sizes
+    return converts, sizes
 
 
-def _as_index(name: str, index: Tensor) -> Tensor:
-    """The index in the format that torch wants. Raises TypeError unless it is of integers."""
-    if index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
-        raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {index.dtype}")
-    return index.long()
-
-
-def _check_range(name: str, index: Tensor, size: int) -> None:
-    """Raise IndexError outside of 0 .. size - 1; a GPU, which would have to wait, is not asked."""
+def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
+    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
     if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (int(bound) for bound in index.aminmax())
-        if low < 0 or high >= size:
-            wrong = low if low < 0 else high
-            raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {size - 1}")
+        low, high = (bound.item() for bound in index.aminmax())
+        for axis in LABELS[name]:
+            size = sizes.get(axis, high + 1)
+            if low < 0 or high >= size:
+                wrong = low if low < 0 else high
+                raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {size - 1}")
 
 
-@_in_float32(rounds=1, like="logits")
+@_checked({"logits": "N C", "labels": "N"}, rounds=1)
 def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (N, C), labels (N,).
     """
-    _check_shapes(logits=(logits, "N C"), labels=(labels, "N"))
     N = logits.shape[0]
-    labels = _as_index("labels", labels)
-    _check_range("labels", labels, logits.shape[1])
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = 1 / counts_sum
+    counts_sum_inv = counts_sum ** -1
     probs = counts_sum_inv * counts
     loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
     return SoftmaxNLLForward(loss, labels, probs)
 
 
-@_in_float32(rounds=1, like="dloss")
+@_checked({"dloss": "", "labels": "N", "probs": "N C"}, rounds=1)
 def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> SoftmaxNLLGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), labels (N,), probs (N, C).
     """
-    _check_shapes(dloss=(dloss, ""), labels=(labels, "N"), probs=(probs, "N C"))
     N = labels.shape[0]
-    labels = _as_index("labels", labels)
     dlogits = dloss / N * probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N).unsqueeze(1))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
     return SoftmaxNLLGradients(dlogits)
 
 
-@_in_float32(rounds=0, like="logits")
+@_checked({"logits": "N C", "labels": "N"})
 def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (N, C), labels (N,).
     """
-    _check_shapes(logits=(logits, "N C"), labels=(labels, "N"))
     N = logits.shape[0]
-    labels = _as_index("labels", labels)
-    _check_range("labels", labels, logits.shape[1])
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = 1 / counts_sum
+    counts_sum_inv = counts_sum ** -1
     probs = counts_sum_inv * counts
     logprobs = torch.log(probs)
-    loss = -logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum() / N
+    loss = -1 / N * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
     return SoftmaxNLLAtoms(
         logit_maxes,
         norm_logits,
@@ -210,7 +240,13 @@ def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
     )
 
 
-@_in_float32(rounds=0, like="dloss")
+@_checked(
+    {
+        "dloss": "", "logits": "N C", "labels": "N", "logit_maxes": "N 1", "norm_logits": "N C",
+        "counts": "N C", "counts_sum": "N 1", "counts_sum_inv": "N 1", "probs": "N C",
+        "logprobs": "N C", "loss": "",
+    },
+)
 def softmax_nll_chain(
     dloss: Tensor,
     logits: Tensor,
@@ -230,30 +266,16 @@ def softmax_nll_chain(
     (N, C), counts_sum (N, 1), counts_sum_inv (N, 1), probs (N, C), logprobs (N, C), loss
     ().
     """
-    _check_shapes(
-        dloss=(dloss, ""),
-        logits=(logits, "N C"),
-        labels=(labels, "N"),
-        logit_maxes=(logit_maxes, "N 1"),
-        norm_logits=(norm_logits, "N C"),
-        counts=(counts, "N C"),
-        counts_sum=(counts_sum, "N 1"),
-        counts_sum_inv=(counts_sum_inv, "N 1"),
-        probs=(probs, "N C"),
-        logprobs=(logprobs, "N C"),
-        loss=(loss, ""),
-    )
     N = logits.shape[0]
     C = logits.shape[1]
-    labels = _as_index("labels", labels)
     dlogprobs = dloss.new_zeros(N, C)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N).unsqueeze(1))
+    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dprobs = dlogprobs / probs
     dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
-    dcounts_sum = -dcounts_sum_inv * counts_sum_inv ** 2
+    dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
     dcounts = counts_sum_inv * dprobs + dcounts_sum
     dnorm_logits = dcounts * counts
-    dlogit_maxes = -dnorm_logits.sum(1, keepdim=True)
+    dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
     dlogits = dnorm_logits.clone()
     dlogits.scatter_add_(1, logits.argmax(1).unsqueeze(1), dlogit_maxes[:, 0].unsqueeze(1))
     return SoftmaxNLLChain(

@@ -14,7 +14,8 @@ from itertools import product
 
 import sympy
 
-from derive.notation import ArgMax, Axis, Max, OneHot, Sum, Tensor
+from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
+from derive.symbols import Axis, Tensor
 
 FUNCTIONS = {
     "exp": math.exp,
@@ -61,6 +62,8 @@ class Numbers:
                 self.value(e.operand, {**at, **dict(zip(e.axes, i, strict=True))})
                 for i in product(*(range(self.sizes[axis]) for axis in e.axes))
             )
+        if isinstance(e, Reshaping):
+            return self.value(e.operand, at | self.counted(e, at))
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             row = [self.value(e.operand, {**at, axis: k}) for k in range(self.sizes[axis])]
@@ -84,6 +87,15 @@ class Numbers:
             whole = isinstance(power, Fraction) and power.denominator == 1
             return base ** int(power) if whole else float(base) ** float(power)
         return FUNCTIONS[type(e).__name__](self.value(e.args[0], at))
+
+    def counted(self, e, at):
+        """The entry of the operand that has the same number, counted with the last axis fastest."""
+        rows = [
+            dict(zip(e.binds, i, strict=True))
+            for i in product(*(range(self.sizes[a]) for a in e.binds))
+        ]
+        places = list(product(*(range(self.sizes[a]) for a in e.brings)))
+        return rows[places.index(tuple(at[a] for a in e.brings))]
 
     def holds(self, c, at):
         left, right = self.value(c.lhs, at), self.value(c.rhs, at)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 HEAD = """\
 from sympy import Abs, Min, Piecewise, Rational, exp, log, sqrt, tanh
-from derive import Axis, Broadcast, Forward, Input, Label, Max, OneHot, Rename, Scalar, Sum
+from derive import Axis, Broadcast, Flatten, Forward, Input, Label, Max, OneHot, Rename, Scalar, Sum
 
 N, C, D, H, K = Axis("N"), Axis("C"), Axis("D"), Axis("H"), Axis("K")
 """

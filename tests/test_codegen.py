@@ -156,7 +156,7 @@ def test_the_comparison_sees_every_gradient_of_the_chain(tmp_path, monkeypatch):
     target = generate.__defaults__[0]
     render = target.render
     for old, new in (
-        ("dmean = -ddiff", "dmean = ddiff"),
+        ("dmean = (-ddiff)", "dmean = (ddiff)"),
         ("return BatchNormGradients(dx, dgain", "return BatchNormGradients(dx, dbias"),
         (
             "y = gain * xhat + bias\n    return BatchNormForward",

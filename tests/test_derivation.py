@@ -5,7 +5,7 @@ import re
 import derive
 from derive import derivation
 from derive.derivation import stages
-from derive.notation import Max, Sum
+from derive.nodes import Max, Sum
 from derive.text import formula
 
 

@@ -18,7 +18,8 @@ from derive import (
 )
 from derive.layout import layouts_of, shape
 from derive.math.batch_norm import BatchNorm
-from derive.notation import axes_of, renamed
+from derive.nodes import renamed
+from derive.symbols import axes_of
 
 N, C, D, M = Axis("N"), Axis("C"), Axis("D"), Axis("M")
 

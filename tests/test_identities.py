@@ -4,14 +4,16 @@ import pytest
 from evaluate import Numbers
 from sympy import Integer
 
+from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
 from derive.forward import Forward
 from derive.identities import elimination, identities
-from derive.notation import Axis, Input, Label, OneHot, Scalar, Sum, axes_of
+from derive.nodes import Flatten, OneHot, Sum, Unflatten
 from derive.relations import relations_of
+from derive.symbols import Axis, axes_of
 
-N, C, K = Axis("N"), Axis("C"), Axis("K")
-SIZES = {N: 3, C: 4, K: 2}
+N, C, K, F = Axis("N"), Axis("C"), Axis("K"), Axis("F")
+SIZES = {N: 3, C: 4, K: 2, F: 12}
 
 
 class Example(Forward):
@@ -20,6 +22,7 @@ class Example(Forward):
     c = Input(C)
     k = Input(K)
     i = Label(N)
+    f = Input(F)
     s = Scalar(2.0)
 
     total = Sum(a, N) / (N - 1)
@@ -27,11 +30,12 @@ class Example(Forward):
     centred = b - mean
     positive = c**2 + 1
     scaled = centred * positive ** Integer(-1)
-    out = Sum(scaled * total, C, N) + Sum(OneHot(i, C) * a, C, N) + s * Sum(k, K)
+    out = Sum(scaled * total, C, N) + Sum(OneHot(i, C) * a, C, N) + s * Sum(k, K) + Sum(f, F)
 
 
 D = Example.definition
-a, b, c, k, i = D.inputs
+a, b, c, k, i, f = D.inputs
+s = D.scalars[0][0]
 centred, scaled, total = (D.by_name[name].tensor for name in ("centred", "scaled", "total"))
 hot = OneHot(i, C)
 facts = Facts(relations_of(D))
@@ -45,6 +49,19 @@ EXAMPLES = {
     "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
     "power of a one-hot": [hot**2, hot**3],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
+    "reshaped back": [
+        Unflatten.over(Flatten(a * c, N, C, into=F), [F], [N, C]),
+        Flatten.over(Unflatten.over(f, [F], [N, C]), [N, C], [F]),
+    ],
+    "reshaping a product": [
+        Flatten(2 * k * a, N, C, into=F),
+        Unflatten.over(s * k * f, [F], [N, C]),
+    ],
+    "total of a reshaped tensor": [
+        Sum.over(Flatten(a, C, N, into=F), [F]),
+        Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
+        Sum.over(Unflatten.over(f**2, [F], [N, C]), [N, C]),
+    ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
     "nearer the output": [centred],
@@ -68,5 +85,6 @@ def test_both_sides_are_equal(identity):
 
 @pytest.mark.parametrize("identity", identities, ids=lambda identity: identity.name)
 def test_identities_leave_other_things_alone(identity):
-    for e in (a, c, Sum.over(a * b, [N]), hot * a):
+    merged, split = Flatten(a, N, C, into=F), Unflatten.over(f, [F], [N, C])
+    for e in (a, c, Sum.over(a * b, [N]), hot * a, merged, split, Sum.over(split, [N])):
         assert identity.rewrite(e, facts) is None

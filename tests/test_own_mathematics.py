@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from forwards import write
 from generating import assert_same_gradients, draw, forward_file, generated, labels
 
-from derive.notation import Max, Sum
+from derive.nodes import Max, Sum
 
 
 def moments(x, dim, power=2.0):
@@ -109,7 +109,7 @@ def test_attention_keeps_its_matrix_products(tmp_path):
 def test_a_label_becomes_an_index_and_an_index_add(tmp_path):
     _, _, result = generated(write(tmp_path, "Embedding"), tmp_path)
     assert "one_hot" not in result.text
-    assert "table[index]" in result.text and ".index_add_(0, index," in result.text
+    assert "embedding(index, table)" in result.text and ".index_add_(0, index," in result.text
 
 
 def test_smoothed_targets_are_computed_again_and_not_saved(tmp_path):

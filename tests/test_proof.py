@@ -14,8 +14,9 @@ from derive.closed_form import close, with_statements
 from derive.errors import UnprovedError
 from derive.every_size import IndexedForward
 from derive.identities import Identity
-from derive.notation import Max, Sum, axes_of
+from derive.nodes import ArrayNode, Max, Sum
 from derive.proof import _agrees_for_every_size, batches_of, prove
+from derive.symbols import Tensor, axes_of
 
 
 def form_of(name):
@@ -117,8 +118,7 @@ WRONG_IDENTITIES = {
     "fact": lambda right: (
         lambda node, k: (
             0
-            if isinstance(node, Sum)
-            and not any(t.role == "adjoint" for t in node.atoms(derive.notation.Tensor))
+            if isinstance(node, Sum) and not any(t.role == "adjoint" for t in node.atoms(Tensor))
             else None
         )
     ),
@@ -178,4 +178,4 @@ def test_batches_cover_every_size_on_every_axis():
 def test_the_second_route_writes_a_forward_without_our_nodes():
     definition = derive.forward_from("softmax_nll").definition
     e = IndexedForward(definition).computed("loss", {})
-    assert not e.atoms(derive.notation.ArrayNode) and not axes_of(e)
+    assert not e.atoms(ArrayNode) and not axes_of(e)

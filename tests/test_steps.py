@@ -7,8 +7,8 @@ from forwards import OWN, write
 import derive
 from derive.chain import derive_chain
 from derive.closed_form import close as close_form
-from derive.notation import axes_of
 from derive.proof import batches_of
+from derive.symbols import axes_of
 
 BUILT_IN = ("batch_norm", "softmax_nll")
 

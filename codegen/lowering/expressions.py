@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Expr, Mul, Piecewise, Pow
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, S
 from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
@@ -28,33 +28,37 @@ from codegen.lowering.frames import (
     axes_in,
     broadcast,
     fitted,
+    is_fresh,
 )
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots, whole_one_hot
+from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program import (
     AddAt,
     Apply,
-    Arrange,
     Assign,
     Choose,
     Combine,
     Compare,
     Constant,
-    Expand,
     Load,
     Number,
     Own,
     Plus,
     Power,
+    Pullback,
     SizeOf,
     Step,
     Times,
     Value,
     Zeros,
 )
+from derive.chain import adjoint_of, in_terms_of_output, outer_argument
+from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.notation import Axis, Max, OneHot, Sum, Tensor, axes_of
+from derive.nodes import Max, OneHot, Reshaping, Sum, renamed
+from derive.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -62,11 +66,22 @@ class Lowering:
     """Lowers expressions over tensors whose layouts are known.
 
     ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of
-    dimensions.
+    dimensions. ``statements`` are needed for a `Pullback`: the derivative of their outermost
+    function. With ``saved`` only the tensors of these names are at hand; without, the rounding is
+    that of reverse-mode differentiation, one operation at a time: what is divided by numbers is
+    multiplied by one number instead.
     """
 
-    def __init__(self, layouts: Mapping[str, Layout], order: Sequence[Axis]):
+    def __init__(
+        self,
+        layouts: Mapping[str, Layout],
+        order: Sequence[Axis],
+        statements: Mapping[str, Statement] | None = None,
+        saved: frozenset[str] | None = None,
+    ):
         self.layouts, self.order = layouts, list(order)
+        self.statements, self.saved = statements, saved
+        self.rounds_as_autograd = statements is not None and saved is None
 
     def statement(self, name: str, e: Expr, layout: Layout, like: str) -> list[Step]:
         """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for
@@ -80,8 +95,7 @@ class Lowering:
             value: Value = Zeros(like, dims=layout)
         else:
             value = fitted(self.value(rest, frame), layout)
-            fresh = not isinstance(value, (Load, Arrange, Expand))
-            value = value if fresh or not hots else Own(value, dims=layout)
+            value = value if is_fresh(value) or not hots else Own(value, dims=layout)
         return [
             Assign(name, value),
             *(self._add_at(name, hot, factor, layout) for hot, factor in hots),
@@ -113,6 +127,8 @@ class Lowering:
             return lowered_sum(self, e, frame, picked)
         if isinstance(e, Max):
             return reduced(self, "max", e, frame, picked)
+        if isinstance(e, Reshaping):
+            return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):
             return whole_one_hot(self, e, frame, picked)
         if isinstance(e, Add):
@@ -144,6 +160,8 @@ class Lowering:
         if e.as_coeff_Mul()[0].is_negative:
             if (absorbed := _sign_absorbed(-e)) is not None:
                 return self.value(absorbed, frame, picked)
+            if self.rounds_as_autograd and isinstance(-e, Sum):
+                return self.value((-e).on(-(-e).operand), frame, picked)  # as it was broadcast
             positive = self.value(-e, frame, picked)
             return Plus(((positive, True),), dims=positive.dims)
         numbers = [f for f in e.args if f.is_number]
@@ -158,6 +176,8 @@ class Lowering:
         numerators = [self.value(f, frame, picked) for f in ordered_factors(above)]
         denominators = [self.value(f, frame, picked) for f in ordered_factors(below)]
         numerators = sorted(numerators, key=lambda v: len(axes_in(v)))
+        if self.rounds_as_autograd:
+            numerators, denominators = _one_number(numerators, denominators)
         if not numerators:
             numerators = [Number(Fraction(1))]
         factors: list[tuple[Value, bool]] = []
@@ -207,13 +227,86 @@ class Lowering:
             f"there is no code for the condition {c}", "use <, <=, >, >=, and, or, not"
         )
 
+    def accumulated(
+        self, name: str, terms: Sequence[Expr], layout: Layout, like: str
+    ) -> list[Step]:
+        """The steps that add up ``terms`` from left to right."""
+        if len(terms) < 3 or any(split_one_hots(term)[1] for term in terms):
+            return self.statement(name, Add(*terms), layout, like)
+        frame = tuple(dim.axis for dim in layout)
+        values = tuple(self._term(term, frame, NOTHING_PICKED) for term in terms)
+        value = Plus(values, dims=broadcast(v.dims for v, _ in values))
+        return [Assign(name, fitted(value, layout))]
+
+    def pullback(self, t: Tensor, frame, picked) -> Value:
+        """The upstream gradient of a statement, times the derivative of its outermost function."""
+        statement = self.statements[t.name.removeprefix("d")]
+        e, met = statement.expression, dict(zip(t.home, t.axes, strict=True))
+
+        def lowered(part: Expr) -> Value:
+            return self.value(renamed(part, met), frame, picked)
+
+        def at_hand(part: Expr) -> Value | None:
+            known = self.saved is None or {t.name for t in tensors_in(part)} <= self.saved
+            return lowered(part) if known else None
+
+        upstream = lowered(adjoint_of(statement.tensor))
+        argument, output = map(at_hand, (outer_argument(statement), statement.tensor))
+        if isinstance(e, Pow):
+            name = "sqrt" if e.exp == S.Half else "Pow"
+            slope = self._slope_of_power(argument, e.exp)
+        else:
+            place, name = Dummy("argument", real=True), type(e).__name__
+            slope = e.func(place).diff(place).xreplace({place: e.args[0]})
+            slope = lowered(in_terms_of_output(slope, statement))
+        dims = broadcast(part.dims for part in (upstream, argument, output) if part is not None)
+        return Pullback(name, upstream, argument, output, slope, dims=dims)
+
+    def _slope_of_power(self, base: Value, exponent: Expr) -> Value:
+        """r * u**(r - 1)"""
+        lower = exponent - 1
+        power = base if lower == 1 else Power(base, self.value(lower, ()), dims=base.dims)
+        if exponent == -1:
+            return Plus(((power, True),), dims=power.dims)
+        return Times(((self.value(exponent, ()), False), (power, False)), dims=power.dims)
+
     def tensor(self, t: Tensor, frame, picked) -> Value:
+        if t.role == "pullback":
+            return self.pullback(t, frame, picked)
         met = dict(zip(t.home, t.axes, strict=True))
         stored = tuple(Dim(met.get(dim.axis, dim.axis), dim.one) for dim in self.layouts[t.name])
         value: Value = Load(t.name, dims=stored)
         for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
+
+
+def _one_number(
+    numerators: list[Value], denominators: list[Value]
+) -> tuple[list[Value], list[Value]]:
+    """Numbers and sizes, also those below the line, as one number in front: 2/(N - 1) * x.
+
+    A product with a number is differentiated into a product with that number, and so it rounds
+    the same both ways.
+    """
+    above = [v for v in numerators if _is_number(v)]
+    below = [v for v in denominators if _is_number(v)]
+    rest = [v for v in numerators if not _is_number(v)]
+    if not below or not rest:
+        return numerators, denominators
+    factors = [(v, False) for v in above or [Number(Fraction(1))]] + [(v, True) for v in below]
+    return [Times(tuple(factors)), *rest], [v for v in denominators if not _is_number(v)]
+
+
+def _is_number(value: Value) -> bool:
+    """Whether the value is made of numbers and sizes alone."""
+    if isinstance(value, (Number, Constant, SizeOf)):
+        return True
+    if isinstance(value, Plus):
+        return all(_is_number(term) for term, _ in value.terms)
+    if isinstance(value, Times):
+        return all(_is_number(factor) for factor, _ in value.factors)
+    return isinstance(value, Power) and _is_number(value.base) and _is_number(value.exponent)
 
 
 def _sign_absorbed(e: Mul) -> Expr | None:

@@ -10,9 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sympy import Expr
 
-from codegen.program import Arrange, Expand, Gathered, OneHotOf, SizeOf, Step, Value, Zeros
+from codegen.program import (
+    Arrange,
+    Expand,
+    Gathered,
+    Load,
+    Merge,
+    OneHotOf,
+    Plus,
+    SizeOf,
+    Split,
+    Step,
+    Times,
+    Value,
+    Zeros,
+    values_in,
+)
 from derive.layout import Dim, Layout
-from derive.notation import Axis, axes_of
+from derive.symbols import Axis, axes_of
 
 Frame = tuple[Axis, ...]
 Picked = Mapping[Axis, Expr]
@@ -50,6 +65,19 @@ def arranged(value: Value, frame: Frame) -> Value:
     return Arrange(value, order, dims=arranged)
 
 
+def is_fresh(value: Value) -> bool:
+    """Whether a value is a whole tensor of its own, which may be changed in place."""
+    if isinstance(value, (Load, Expand)):
+        return False
+    if isinstance(value, (Arrange, Merge, Split)):
+        return is_fresh(value.operand)
+    if isinstance(value, Plus) and len(value.terms) == 1:
+        return value.terms[0][1] or is_fresh(value.terms[0][0])
+    if isinstance(value, Times) and len(value.factors) == 1:
+        return is_fresh(value.factors[0][0])
+    return True
+
+
 def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:
     """``frame`` with more axes in it, each in its place by ``order`` if the frame keeps to that."""
     missing = [axis for axis in order if axis in set(more) and axis not in frame]
@@ -85,21 +113,16 @@ def broadcast(layouts: Iterable[Layout]) -> Layout:
 
 def sizes_used(steps: Iterable[Step]) -> set[str]:
     """The axes whose sizes the steps speak of, by name."""
-    return {name for step in steps for name in _sizes_in(step)}
+    return {name for step in steps for value in values_in(step) for name in _sizes_of(value)}
 
 
-def _sizes_in(node) -> set[str]:
-    found: set[str] = set()
-    if isinstance(node, SizeOf):
-        found.add(node.name)
-    if isinstance(node, OneHotOf):
-        found.add(node.size)
-    if isinstance(node, (Expand, Zeros, Gathered)):
-        found |= {dim.axis.name for dim in node.dims if not dim.one}
-    for value in vars(node).values() if hasattr(node, "__dataclass_fields__") else ():
-        items = value if isinstance(value, tuple) else (value,)
-        for item in items:
-            for inner in item if isinstance(item, tuple) else (item,):
-                if isinstance(inner, Value):
-                    found |= _sizes_in(inner)
-    return found
+def _sizes_of(value: Value) -> set[str]:
+    if isinstance(value, SizeOf):
+        return {value.name}
+    if isinstance(value, OneHotOf):
+        return {value.size}
+    if isinstance(value, Split):
+        return set(value.into)
+    if isinstance(value, (Expand, Zeros, Gathered)):
+        return {dim.axis.name for dim in value.dims if not dim.one}
+    return set()

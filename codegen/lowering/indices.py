@@ -20,7 +20,8 @@ from codegen.lowering.frames import (
 from codegen.program import ArgMaxOf, Arrange, Choose, Compare, Number, OneHotOf, Pick, Value
 from derive.errors import QuestionError
 from derive.layout import Dim, plain
-from derive.notation import ArgMax, Axis, OneHot, axes_of
+from derive.nodes import ArgMax, OneHot
+from derive.symbols import Axis, axes_of
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering

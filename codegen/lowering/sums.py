@@ -17,10 +17,11 @@ from codegen.lowering.frames import (
     widened,
 )
 from codegen.lowering.indices import index_of
-from codegen.program import Contract, Gathered, Reduce, SizeOf, Times, Value
+from codegen.program import Contract, Gathered, Reduce, SizeOf, Split, Times, Value
 from derive.cost import is_contraction
 from derive.layout import Dim, plain
-from derive.notation import Axis, OneHot, Reduction, Sum, Tensor, axes_of
+from derive.nodes import OneHot, Reduction, Sum
+from derive.symbols import Axis, Tensor, axes_of
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -111,6 +112,8 @@ def _gathered(
     source_frame = label_axes + others
     source = _sum_at(lowering, rest, extra, source_frame, inside)
     source = fitted(source, plain(source_frame))
+    if isinstance(source, Split):  # only to be merged in another way
+        source = source.operand
     index = index_of(lowering, hot.operand, label_axes)
     dims = (Dim(hot.axis), *plain(others))
     return arranged(Gathered(index, source, dims=dims), frame)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from codegen.program import Program
 from codegen.targets.torch.target import TorchTarget
-from derive.forward import Definition
+from derive.definition import Definition
 
 
 class Target(Protocol):

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
-from derive.forward import Definition
-from derive.notation import size_divisors
+from derive.definition import Definition
+from derive.symbols import size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
@@ -59,10 +59,7 @@ def _differences(
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
     arguments = _arguments(definition, program, draw, generator)
-    atoms_function, chain_function = (
-        getattr(module, f.name) for f in (program.atoms, program.chain)
-    )
-    forward, backward = (getattr(module, f.name) for f in (program.forward, program.backward))
+    atoms_function = getattr(module, program.atoms.name)
     leaves = {
         name: value.requires_grad_()
         if isinstance(value, Tensor) and value.is_floating_point()
@@ -71,24 +68,44 @@ def _differences(
     }
     expected = interpreted(definition, leaves)
     output = expected[program.forward.results[0]]
-    upstream = draw(tuple(output.shape), generator=generator, dtype=torch.float64)
-    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
-    found = {name: torch.zeros_like(leaves[name]) for name in inputs}
-    if output.requires_grad:
-        gradients = torch.autograd.grad(
-            output, [leaves[n] for n in inputs], upstream, allow_unused=True
-        )
-        found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
     with torch.no_grad():
         atoms = atoms_function(**leaves)
         for name, value in expected.items():
             yield _difference(getattr(atoms, name).reshape(value.shape), value.detach())
+    for upstream in (
+        draw(tuple(output.shape), generator=generator, dtype=torch.float64),
+        torch.ones((), dtype=torch.float64).expand(output.shape),  # as sum() passes it
+    ):
+        yield from _gradients_compared(module, program, leaves, output, atoms, upstream)
+
+
+def _gradients_compared(
+    module: ModuleType, program: Program, leaves, output: Tensor, atoms, upstream: Tensor
+) -> Iterator[tuple[float, bool]]:
+    forward, backward, chain_function = (
+        getattr(module, f.name) for f in (program.forward, program.backward, program.chain)
+    )
+    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
+    found = {name: torch.zeros_like(leaves[name]) for name in inputs}
+    if output.requires_grad:
+        gradients = torch.autograd.grad(
+            output,
+            [leaves[n] for n in inputs],
+            upstream,
+            allow_unused=True,
+            retain_graph=True,
+        )
+        found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
+    with torch.no_grad():
         result = forward(**leaves)
+        values = leaves | atoms._asdict() | result._asdict() | {"": upstream}
+        before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
         closed = backward(upstream, **_named(program.backward, result._asdict()))
-        values = leaves | {name: getattr(atoms, name) for name in atoms._fields}
-        chained = chain_function(upstream, **_named(program.chain, values))
+        chained = chain_function(upstream, **_named(program.chain, leaves | atoms._asdict()))
         yield _difference(result[0], output)
+        for name, value in before.items():  # nothing that was passed may be written to
+            yield _difference(values[name], value)
         for name, expected in found.items():
             yield _difference(getattr(closed, f"d{name}"), expected)
             yield _difference(getattr(chained, f"d{name}"), expected)
@@ -101,13 +118,12 @@ def _named(function: Function, values: dict) -> dict:
 def _lengths(definition: Definition, program: Program) -> dict[str, int]:
     """A length for every size, at which nothing that the mathematics divides by is zero."""
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
-    names = list(dict.fromkeys(name for _, name in program.sizes))
     for more in range(MOST_ADDED):
-        sizes = {name: LENGTHS[i % len(LENGTHS)] + more for i, name in enumerate(names)}
-        at = {axis: sizes[dict(program.sizes)[axis.name]] for axis in definition.axes}
+        chosen = enumerate(definition.independent_axes)
+        at = definition.sizes_from({a: LENGTHS[i % len(LENGTHS)] + more for i, a in chosen})
         if all(d.subs(at) > 0 for d in divisors):
             break
-    return sizes
+    return {dict(program.sizes)[axis.name]: size for axis, size in at.items()}
 
 
 def _arguments(definition: Definition, program: Program, draw, generator) -> dict[str, object]:

@@ -15,9 +15,10 @@ from sympy import Expr, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from derive.forward import Definition
-from derive.notation import ArgMax, Axis, Max, OneHot, Sum
-from derive.notation import Tensor as Symbolic
+from derive.definition import Definition
+from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
+from derive.symbols import Axis
+from derive.symbols import Tensor as Symbolic
 
 RELATIONS = {
     "<": torch.lt,
@@ -46,6 +47,7 @@ class _Interpreter:
             self.values[t.name] = arguments[t.name]
             for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
                 self.sizes[definition.size(axis)] = size
+        self.sizes = definition.sizes_from(self.sizes)
         for t, default in definition.scalars:
             number = arguments.get(t.name, default)
             self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
@@ -83,6 +85,8 @@ class _Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
+        if isinstance(e, Reshaping):
+            return self.reshaped(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -104,6 +108,24 @@ class _Interpreter:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
         name = type(e).__name__
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+
+    def reshaped(self, e: Reshaping) -> Tensor:
+        """The axes that change are brought to the end, counted anew, and put in their places."""
+        whole, count = self.value(e.operand), len(self.definition.axes)
+        inside = [self.place(axis) for axis in e.binds]
+        sizes = list(whole.shape)
+        for i in inside:
+            sizes[i] = self.size(self.definition.axes[i])
+        others = [i for i in range(count) if i not in inside]
+        rows = whole.broadcast_to(sizes).permute(others + inside).flatten(len(others))
+        rows = rows.reshape([*rows.shape[:-1], *map(self.size, e.brings)])
+        outside = [self.place(axis) for axis in e.brings]
+        missing = [i for i in range(count) if i not in others and i not in outside]
+        kept = [i for i in others if i not in outside]  # of size 1 where an axis is brought
+        rows = rows.squeeze([others.index(i) for i in others if i in outside])
+        order = [*kept, *outside, *missing]
+        rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
+        return rows.permute([order.index(i) for i in range(count)])
 
     def holds(self, c) -> Tensor:
         if isinstance(c, Relational):

@@ -14,6 +14,7 @@ from string import ascii_lowercase
 
 from codegen import program as p
 from derive.errors import QuestionError
+from derive.layout import Dim
 from derive.text import decimal
 
 FUNCTIONS = {
@@ -38,7 +39,17 @@ FUNCTIONS = {
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
 }
-ROOTS = {Fraction(1, 2): "torch.sqrt", Fraction(-1, 2): "torch.rsqrt"}
+ROOTS = {Fraction(1, 2): "torch.sqrt"}
+# How torch's autograd passes a gradient g through a function of x with the value y: with the same
+# operations, so that the step-by-step backward rounds as autograd does. The derivative of tanh is
+# a fused multiply-add in there. Source: torch's derivatives.yaml.
+PULLBACKS = {
+    "exp": "{g} * {y}",
+    "log": "{g} / {x}",
+    "tanh": "torch.ops.aten.tanh_backward({g}, {y})",
+    "sqrt": "{g} / (2 * {y})",
+    "Abs": "{g} * {x}.sign()",
+}
 REDUCTIONS = {"sum": "sum", "max": "amax"}
 
 LONGEST = 96  # of a line of code, without its margin
@@ -73,7 +84,12 @@ class Printer:
 
     def _AddAt(self, step: p.AddAt) -> str:
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
-        value = f"{self.tight(step.value)}.unsqueeze({step.along})"
+        dims, at = step.value.dims, step.along
+        if isinstance(step.value, p.Expand) and not step.value.operand.dims:
+            dims = (*dims[:at], Dim(dims[0].axis, one=True), *dims[at:])
+            value = self.text(p.Expand(step.value.operand, dims=dims))
+        else:
+            value = f"{self.tight(step.value)}.unsqueeze({at})"
         return f"{step.name}.scatter_add_({step.along}, {index}, {value})"
 
     # -- values ---------------------------------------------------------------
@@ -92,7 +108,7 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, p.Zeros) and all(map(self.is_number, _operands(value)))
+        return not isinstance(value, p.Zeros) and all(map(self.is_number, p.operands(value)))
 
     def _Number(self, value: p.Number):
         n = value.value
@@ -108,6 +124,9 @@ class Printer:
 
     def _SizeOf(self, value: p.SizeOf):
         return self.sizes[value.name], ATOM
+
+    def _LengthOf(self, value: p.LengthOf):
+        return f"{value.tensor}.shape[{value.along}]", ATOM
 
     def _Load(self, value: p.Load):
         return value.name, ATOM
@@ -133,7 +152,7 @@ class Printer:
         exponent = value.exponent.value if isinstance(value.exponent, p.Number) else None
         if exponent in ROOTS and not self.is_number(value.base):
             return f"{ROOTS[exponent]}({self.text(value.base)})", ATOM
-        if exponent == -1:
+        if exponent == -1 and self.is_number(value.base):
             return f"1 / {self.text(value.base, SIGN)}", PRODUCT
         return f"{self.tight(value.base)} ** {self.text(value.exponent, SIGN)}", POWER
 
@@ -152,6 +171,17 @@ class Printer:
         if self.is_number(value.operand):
             name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
         return f"{name}({self.text(value.operand)})", ATOM
+
+    def _Pullback(self, value: p.Pullback):
+        formula = PULLBACKS.get(value.function, "")
+        at_hand = {"g": value.upstream, "x": value.argument, "y": value.output}
+        used = {name: v for name, v in at_hand.items() if f"{{{name}}}" in formula}
+        if not formula or None in used.values():
+            slope = self.text(value.derivative, SIGN)
+            return f"{self.text(value.upstream, PRODUCT)} * {slope}", PRODUCT
+        if "(" in formula.partition("{")[0]:  # a call: its arguments need no brackets
+            return formula.format(**{name: self.text(v) for name, v in used.items()}), ATOM
+        return formula.format(**{name: self.text(v, SIGN) for name, v in used.items()}), PRODUCT
 
     def _Compare(self, value: p.Compare):
         return f"({self.text(value.left)} {value.relation} {self.text(value.right)})", ATOM
@@ -188,22 +218,25 @@ class Printer:
 
     def _Pick(self, value: p.Pick):
         operand, index = self.tight(value.operand), self.tight(value.index)
+        if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
+            return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
         if not value.rowwise:
             return f"{operand}[{self.text(value.index)}]", ATOM
         along = value.along
         return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
 
     def _OneHotOf(self, value: p.OneHotOf):
-        return (
-            f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})",
-            ATOM,
-        )
+        one_hot = f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})"
+        return f"{one_hot}.to({self.like}.dtype)", ATOM
 
     def _Gathered(self, value: p.Gathered):
         rank = len(value.index.dims)
         index, source = self.tight(value.index), self.tight(value.source)
-        if rank > 1:
-            index, source = f"{index}.flatten()", f"{source}.flatten(0, {rank - 1})"
+        if value.source.dims != value.index.dims + value.dims[1:]:
+            source = f"{source}.reshape({index}.numel(), {self.shape(value.dims[1:])})"
+        elif rank > 1:
+            source = f"{source}.flatten(0, {rank - 1})"
+        index = f"{index}.flatten()" if rank > 1 else index
         shape = self.shape(value.dims)
         return f"{self.like}.new_zeros({shape}).index_add_(0, {index}, {source})", ATOM
 
@@ -250,6 +283,14 @@ class Printer:
             parts.pop()
         return (f"{text}[{', '.join(parts)}]" if parts else text), ATOM
 
+    def _Merge(self, value: p.Merge):
+        last = value.first + value.count - 1
+        return f"{self.tight(value.operand)}.flatten({value.first}, {last})", ATOM
+
+    def _Split(self, value: p.Split):
+        sizes = ", ".join(self.sizes[axis] for axis in value.into)
+        return f"{self.tight(value.operand)}.unflatten({value.along}, ({sizes}))", ATOM
+
     # -- matrix products ------------------------------------------------------
 
     def _Contract(self, value: p.Contract):
@@ -293,13 +334,3 @@ class Printer:
 
         spec = f"{word(value.left.dims)},{word(value.right.dims)}->{word(value.dims)}"
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
-
-
-def _operands(value: p.Value) -> list[p.Value]:
-    found = []
-    for item in vars(value).values():
-        for inner in item if isinstance(item, tuple) else (item,):
-            for operand in inner if isinstance(inner, tuple) else (inner,):
-                if isinstance(operand, p.Value):
-                    found.append(operand)
-    return found

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.program import Assign, Function, Parameter, Program
+from codegen.program import Assign, Function, Load, Parameter, Pick, Program, values_in
 from codegen.targets.torch.check import largest_difference
 from codegen.targets.torch.printer import Printer
-from derive.forward import Definition
-from derive.notation import checked_name
+from derive.definition import Definition
+from derive.symbols import checked_name
 
 LINE = 100
 TEMPLATES = Path(__file__).parent / "templates"
@@ -25,7 +25,6 @@ class PrintedFunction:
 
     name: str
     summary: str
-    first: str
     signature: str
     shapes: tuple[str, ...]
     checks: str
@@ -63,8 +62,9 @@ class TorchTarget:
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
+            flattened=program.flattened,
             requirements=page.requirements(),
-            labels=[p.name for p in program.forward.parameters if p.role == "label"],
+            labels=page.labels(),
             inputs=program.forward.parameters,
             forward=page.function(program.forward),
             backward=page.function(program.backward),
@@ -94,20 +94,10 @@ class _Page:
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
-        sizes = [f"{name} = {tensor}.shape[{dim}]" for name, tensor, dim in function.sizes]
-        index = [
-            f'{p.name} = _as_index("{p.name}", {p.name})'
-            for p in function.tensors
-            if p.role == "label"
-        ]
-        if function.tensors == self.program.forward.tensors:
-            index += [
-                f'_check_range("{label}", {label}, {self.size_of_axis(function, axis)})'
-                for label, axis in self.program.labels
-            ]
+        sizes = [f"{name} = {printer.text(length)}" for name, length in function.sizes]
         kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
         kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
-        kinds |= {name: "int" for name, _, _ in function.sizes}
+        kinds |= {name: "int" for name, _ in function.sizes}
         layouts = {
             p.name: p.layout for p in function.parameters if p.role not in ("size", "scalar")
         }
@@ -117,17 +107,12 @@ class _Page:
         return PrintedFunction(
             function.name,
             function.summary,
-            function.parameters[0].name,
             wrapped(
                 f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"
             ),
             tuple(f"{p.name} {_shape(self.axes(p))}" for p in function.tensors),
-            wrapped(
-                "_check_shapes",
-                [f'{p.name}=({p.name}, "{" ".join(self.axes(p))}")' for p in function.tensors],
-                indent=4,
-            ),
-            (*sizes, *index, *map(printer.step, function.steps)),
+            self.checks(function),
+            (*sizes, *map(printer.step, function.steps)),
             function.result_class,
             tuple(
                 (
@@ -139,6 +124,46 @@ class _Page:
             ),
             wrapped(f"return {function.result_class}", function.results, indent=4),
         )
+
+    def checks(self, function: Function) -> str:
+        """The decorator: the layouts of the tensors, and how many results are rounded."""
+        layouts = [f'"{p.name}": "{" ".join(self.axes(p))}"' for p in function.tensors]
+        program = self.program
+        rounded = {program.forward: 1, program.backward: len(program.backward.results)}
+        options = [f"rounds={rounded[function]}"] if function in rounded else []
+        if function in (program.forward, program.atoms):
+            unguarded = [label for label, axes in self.labels().items() if axes]
+            unguarded = tuple(name for name in unguarded if not self.guarded(function, name))
+            options += [f"unguarded={unguarded!r}"] if unguarded else []
+        inside = f"{{{', '.join(layouts)}}}"
+        line = f"@_checked({', '.join([inside, *options])})"
+        if len(line) <= LINE:
+            return line
+        lines = ["@_checked(", "    {", *_packed(layouts, "        "), "    },"]
+        return "\n".join([*lines, *(f"    {option}," for option in options), ")"])
+
+    def guarded(self, function: Function, label: str) -> bool:
+        """Whether torch itself refuses a wrong index where the function picks with it: gather and
+        embedding do, plain indexing counts negative ones from the end.
+        """
+        return len(self.labels()[label]) == 1 and any(
+            isinstance(value, Pick)
+            and (value.rowwise or len(value.operand.dims) == 2)
+            and isinstance(index := value.index, Load)
+            and index.name == label
+            for step in function.steps
+            for value in values_in(step)
+        )
+
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The axes that each label indexes."""
+        return {
+            p.name: tuple(
+                self.sizes[axis] for label, axis in self.program.labels if label == p.name
+            )
+            for p in self.program.forward.parameters
+            if p.role == "label"
+        }
 
     def shape_of(self, layout) -> str:
         return _shape(tuple("1" if dim.one else self.sizes[dim.axis.name] for dim in layout))
@@ -159,14 +184,6 @@ class _Page:
         functions = (program.forward, program.backward, program.atoms, program.chain)
         return "\n".join(self.printer(f).step(step) for f in functions for step in f.steps)
 
-    def size_of_axis(self, function: Function, axis: str) -> str:
-        """The size of an axis, read off the first argument that has it."""
-        name = self.sizes[axis]
-        if any(known == name for known, _, _ in function.sizes):
-            return name
-        tensor = next(p for p in function.tensors if name in self.axes(p))
-        return f"{tensor.name}.shape[{self.axes(tensor).index(name)}]"
-
     def requirements(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """(test, message, what is known) for every size that is refused.
 
@@ -174,11 +191,13 @@ class _Page:
         """
         found = []
         for r in self.program.requirements:
-            local = {axis: f'sizes["{name}"]' for axis, name in self.program.sizes}
-            test = Printer(local, (), "").text(r.expression)
-            shown = Printer(self.sizes, (), "").text(r.expression)
-            sizes = ", ".join(f"{axis} = {{sizes['{name}']}}" for axis, name in r.axes)
-            message = f"{self.program.name}: {r.user} {r.use}, but {shown} is 0 where {sizes}"
+            local = Printer({axis: f'sizes["{name}"]' for axis, name in self.program.sizes}, (), "")
+            printer = Printer(self.sizes, (), "")
+            test = f"{local.text(r.left)} {'!=' if r.equal else '=='} {local.text(r.right)}"
+            wrong = f"{printer.text(r.left)} is {'not ' * r.equal}{printer.text(r.right)}"
+            known = dict(r.axes)
+            sizes = ", ".join(f"{axis} = {{sizes['{name}']}}" for axis, name in known.items())
+            message = f"{self.program.name}: {r.user} {r.use}, but {wrong} where {sizes}"
             found.append((test, message, tuple(f'"{name}" in sizes' for _, name in r.axes)))
         return tuple(found)
 
@@ -186,7 +205,8 @@ class _Page:
         """What is decided at the edges, for the docstring."""
         printer = Printer({axis: axis for axis, _ in self.program.sizes}, (), "")
         found = [
-            f"ValueError where {printer.text(r.expression)} is 0: {r.user} {r.use}."
+            f"ValueError where {printer.text(r.left)} is "
+            f"{'not ' * r.equal}{printer.text(r.right)}: {r.user} {r.use}."
             for r in self.program.requirements
         ]
         for label, axis in self.program.labels:
@@ -224,6 +244,18 @@ class _Page:
             "numbers_from": ", ".join(numbers),
             "gradients": gradients,
         }
+
+
+def _packed(items: Sequence[str], margin: str) -> list[str]:
+    """``items`` with commas, as many on a line as it holds."""
+    lines = [margin + items[0]]
+    for item in items[1:]:
+        if len(lines[-1]) + len(item) + 3 <= LINE:
+            lines[-1] += f", {item}"
+        else:
+            lines[-1] += ","
+            lines.append(margin + item)
+    return [*lines[:-1], f"{lines[-1]},"]
 
 
 def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) -> str:

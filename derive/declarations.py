@@ -1,0 +1,78 @@
+"""What a class body declares: differentiable inputs, labels and numbers."""
+
+from __future__ import annotations
+
+import math
+
+from derive.errors import NotationError
+from derive.symbols import Axis, Tensor, checked_name
+
+
+class Declaration:
+    """What stands right of the ``=`` where a class body declares a tensor; its name is the left-
+    hand side.
+    """
+
+    role = ""
+
+    def __init__(self, *axes: Axis):
+        for axis in axes:
+            if not isinstance(axis, Axis):
+                raise NotationError(
+                    f"{type(self).__name__}({axis!r}): {axis!r} is not an axis",
+                    'axes are named, not numbered: N = Axis("N")',
+                )
+        if len(set(axes)) != len(axes):
+            raise NotationError(
+                f"{type(self).__name__} has the same axis twice",
+                "give the second one a name of its own",
+            )
+        self.axes = axes
+
+    def named(self, name: str) -> Tensor:
+        return Tensor(checked_name(name, "a tensor"), self.axes, role=self.role)
+
+    def _operator(self, *_):
+        raise NotationError(
+            f"{type(self).__name__}(...) stands inside an expression",
+            "give it a line and a name of its own: x = Input(N, C)",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _operator
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = _operator
+
+
+class Input(Declaration):
+    """``x = Input(N, C)``: a differentiable tensor; ``Input()`` is a scalar tensor."""
+
+    role = "input"
+
+
+class Label(Declaration):
+    """``labels = Label(N)``: integers that index an axis, met as ``OneHot(labels, C)``."""
+
+    role = "label"
+
+    def named(self, name: str) -> Tensor:
+        return Tensor(checked_name(name, "a label"), self.axes, role="label", integer=True)
+
+
+class Scalar(Declaration):
+    """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function,
+    not differentiated.
+    """
+
+    role = "scalar"
+
+    def __init__(self, default: float):
+        super().__init__()
+        try:
+            number = None if isinstance(default, (bool, str)) else float(default)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+        if number is None or not math.isfinite(number):
+            raise NotationError(
+                f"Scalar({default!r}): the default is not a finite number",
+                "write eps = Scalar(1e-5)",
+            )
+        self.default = int(number) if isinstance(default, int) else number

@@ -1,0 +1,127 @@
+"""The frozen record of a forward: named statements over named axes, complete and checked.
+
+Everything after the class body works on it; ``forward.py`` makes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from sympy import Expr
+
+from derive.errors import Place
+from derive.symbols import Axis, Tensor, tensors_in
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for
+    none).
+    """
+
+    tensor: Tensor
+    expression: Expr
+    place: Place
+    block: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.expression}"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The mathematics of one forward, complete and checked.
+
+    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes``
+    all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
+    being, with the axis whose size they share, and ``flattened`` those that several axes became.
+    """
+
+    name: str
+    doc: str
+    place: Place
+    inputs: tuple[Tensor, ...]
+    scalars: tuple[tuple[Tensor, float], ...]
+    statements: tuple[Statement, ...]
+    axes: tuple[Axis, ...]
+    twins: tuple[tuple[Axis, Axis], ...] = ()
+    flattened: tuple[tuple[Axis, tuple[Axis, ...]], ...] = ()
+
+    @property
+    def snake(self) -> str:
+        """The name in snake case: that of the file and the functions that are generated."""
+        return snake_case(self.name)
+
+    @property
+    def output(self) -> Tensor:
+        return self.statements[-1].tensor
+
+    @property
+    def labels(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "label")
+
+    @property
+    def differentiable(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "input")
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Statement]:
+        return {s.name: s for s in self.statements}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Where a tensor stands in the order of definition: inputs and scalars before all
+        statements.
+        """
+        names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
+        return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
+
+    def depending_on(self, name: str) -> set[str]:
+        """The tensor called ``name``, and every statement that is computed from it."""
+        found = {name}
+        for statement in self.statements:
+            if found & {t.name for t in tensors_in(statement.expression)}:
+                found.add(statement.name)
+        return found
+
+    def size(self, axis: Axis) -> Axis:
+        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made
+        from.
+        """
+        return dict(self.twins).get(axis, axis)
+
+    @cached_property
+    def independent_axes(self) -> tuple[Axis, ...]:
+        """The axes whose sizes can be chosen: those of the others follow."""
+        following = dict(self.twins) | dict(self.flattened)
+        return tuple(axis for axis in self.axes if axis not in following)
+
+    def sizes_from(self, sizes: Mapping[Axis, int]) -> dict[Axis, int]:
+        """The size of every axis, from those of the independent ones."""
+        sizes = dict(sizes)
+        flattened = dict(self.flattened)
+
+        def known(axis: Axis) -> int:
+            axis = self.size(axis)
+            if axis not in sizes and axis in flattened:
+                sizes[axis] = prod(known(part) for part in flattened[axis])
+            return sizes[axis]
+
+        return sizes | {axis: known(axis) for axis in self.axes}
+
+    def in_order(self, axes) -> tuple[Axis, ...]:
+        """``axes`` in the order in which they become dimensions."""
+        return tuple(sorted(axes, key=self.axes.index))
+
+
+def snake_case(name: str) -> str:
+    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

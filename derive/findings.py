@@ -1,0 +1,153 @@
+"""What the derivation finds out besides the gradients: what a reader should come away with.
+
+In: a `Forward`. Out: findings, each an exact statement that was found by closing the chain and then
+proved as a gradient is, on explicit scalars and for every size. Nothing is looked for by name:
+
+- *no influence*: two statements with a path between them, and yet the derivative is zero. The
+  variance does not change with the mean; a bias in front of a normalisation changes nothing.
+- *balance*: the entries of a gradient sum to zero along an axis. The gradient of the logits pulls
+  up as strongly as it pushes down.
+- *matrix products*: the gradients of a matrix product, written out for two by two entries, are
+  matrix products themselves (``matrix_example.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sympy import Expr, Integer
+
+from derive.chain import Adjoint, Chain, derive_chain
+from derive.closed_form import ClosedForm, ClosedStatement, draft, total_vanishes
+from derive.definition import Definition, Statement
+from derive.errors import UnprovedError
+from derive.forward import Forward
+from derive.library import forward_from
+from derive.matrix_example import AxisSum, MatrixProduct, recognised_products
+from derive.proof import ProvedGradient, proved_gradient
+from derive.steps import Step
+from derive.symbols import Axis, Tensor, axes_of, tensors_in
+
+
+@dataclass(frozen=True)
+class NoInfluence:
+    """The derivative of ``of`` by ``by`` is zero, although ``of`` is computed from it."""
+
+    of: Tensor
+    by: Tensor
+    steps: tuple[Step, ...]
+    proved: ProvedGradient
+
+    def __str__(self) -> str:
+        return f"the derivative of {self.of} by {self.by} is zero"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The entries of ``gradient`` sum to zero along ``axis``."""
+
+    gradient: Tensor
+    axis: Axis
+    steps: tuple[Step, ...]
+    proved: ProvedGradient
+
+    def __str__(self) -> str:
+        return f"{self.gradient} sums to zero along {self.axis}"
+
+
+Finding = NoInfluence | Balance | MatrixProduct | AxisSum
+
+
+def findings(forward: type[Forward] | str | Path) -> tuple[Finding, ...]:
+    """What is found out about ``forward``: a `Forward`, a NAME, or a file that holds one.
+
+    Raises `QuestionError` for mathematics that was not understood. What is found and cannot be
+    proved is left out.
+    """
+    if not isinstance(forward, type):
+        forward = forward_from(forward)
+    definition = forward.definition
+    found = [*_without_influence(definition), *_balanced(definition)]
+    return (*found, *recognised_products(definition))
+
+
+def _without_influence(definition: Definition) -> Iterator[NoInfluence]:
+    """Pairs of which one does not change with the other, at the first statement where that is so
+    and at the output.
+    """
+    unmoved: dict[str, set[str]] = {}
+    for i, statement in enumerate(definition.statements):
+        form = draft(derive_chain(replace(definition, statements=definition.statements[: i + 1])))
+        unmoved[statement.name] = {
+            adjoint.of.name
+            for adjoint in form.chain.adjoints
+            if adjoint.contributions and form.closed[adjoint.name] == 0
+        }
+        for name in sorted(unmoved[statement.name], key=definition.position.get):
+            adjoint = form.chain.by_name[f"d{name}"]
+            at_output = statement == definition.statements[-1]
+            if at_output or not _follows(statement, adjoint, unmoved, form.chain):
+                proved = _proved_zero(form, adjoint)
+                if proved is not None:
+                    steps = form.steps_to(adjoint.tensor)
+                    yield NoInfluence(statement.tensor, adjoint.of, steps, proved)
+
+
+def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> bool:
+    """Whether everything that the statement reads is unmoved already, or does not depend at all."""
+    name = adjoint.of.name
+    moving = {t.name for t in tensors_in(statement.expression)} & chain.definition.depending_on(
+        name
+    )
+    return name not in moving and all(name in unmoved.get(other, ()) for other in moving)
+
+
+def _balanced(definition: Definition) -> Iterator[Balance]:
+    """Gradients that sum to zero along an axis; of equal ones the last."""
+    form = draft(derive_chain(definition))
+    seen: set[tuple[Expr, Axis]] = set()
+    for adjoint in reversed(form.chain.adjoints):
+        closed = form.closed[adjoint.name]
+        for axis in adjoint.of.home:
+            if (closed, axis) in seen or closed == 0 or axis not in axes_of(closed):
+                continue
+            seen.add((closed, axis))
+            if not total_vanishes(form, adjoint, axis):
+                continue
+            moved = draft(derive_chain(_shifted(definition, adjoint.of, axis)))
+            shift = moved.chain.adjoints[-1]
+            proved = _proved_zero(moved, shift)
+            if proved is not None:
+                yield Balance(adjoint.tensor, axis, moved.steps_to(shift.tensor), proved)
+
+
+def _shifted(definition: Definition, tensor: Tensor, axis: Axis) -> Definition:
+    """The same forward with one number added to ``tensor`` all along ``axis``.
+
+    The derivative by that number is the sum of the gradient of ``tensor`` along the axis.
+    """
+    shift = Tensor(f"{tensor}_shift", [a for a in tensor.home if a != axis])
+    inputs = (*definition.inputs, shift)
+    place = definition.place
+    statements = list(definition.statements)
+    if tensor.role == "statement":
+        at = [s.name for s in statements].index(tensor.name)
+        statements[at] = replace(statements[at], expression=statements[at].expression + shift)
+        return replace(definition, inputs=inputs, statements=tuple(statements))
+    moved = Tensor(f"{tensor}_shifted", tensor.home, role="statement")
+    for i, statement in enumerate(statements):
+        met = [t for t in tensors_in(statement.expression) if t.at_home == tensor]
+        expression = statement.expression.xreplace({t: moved.along(t.axes) for t in met})
+        statements[i] = replace(statement, expression=expression)
+    first = Statement(moved, tensor + shift, place)
+    return replace(definition, inputs=inputs, statements=(first, *statements))
+
+
+def _proved_zero(form: ClosedForm, adjoint: Adjoint) -> ProvedGradient | None:
+    """The proof that the gradient is zero, or None."""
+    try:
+        return proved_gradient(form, ClosedStatement(adjoint.tensor, Integer(0), adjoint.of))
+    except UnprovedError:
+        return None

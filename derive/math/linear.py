@@ -1,0 +1,19 @@
+"""A linear layer."""
+
+from derive import Axis, Forward, Input, Sum
+
+N, K, H = Axis("N"), Axis("K"), Axis("H")
+
+
+class Linear(Forward):
+    """The product of a batch of rows and a matrix of weights, plus a bias.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", section 6.5.6 (the gradients
+    of a matrix product).
+    """
+
+    x = Input(N, K)
+    weight = Input(K, H)
+    bias = Input(H)
+
+    y = Sum(x * weight, K) + bias

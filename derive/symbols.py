@@ -1,0 +1,187 @@
+"""The atoms of the notation: named axes and tensors, and what may be asked about expressions.
+
+A tensor is a SymPy symbol that carries *named axes*; it broadcasts by name, so there is no
+dimension number and no keepdim to get wrong. An axis stands for its own size: ``Sum(x, N) / N`` is
+the mean over ``N``. ``exp``, ``log``, ``sqrt``, ``Piecewise`` and all other pointwise functions are
+SymPy's own; the nodes that it lacks are in ``nodes.py``.
+
+    >>> N, C = Axis("N"), Axis("C")
+    >>> x = Tensor("x", (N, C))
+    >>> x - Sum(x, N) / N
+    x - Sum(x, N)/N
+    >>> [str(axis) for axis in axes_of(Sum(x, N))]
+    ['C']
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol
+from sympy.core.cache import cacheit
+
+from derive.errors import NotationError
+
+RESERVED = frozenset(
+    {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
+)
+
+
+def checked_name(name: object, what: str) -> str:
+    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach
+    a template.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise NotationError(
+            f"{name!r} cannot be the name of {what}",
+            "a name is a Python identifier: letters, digits and _, not a keyword",
+        )
+    if name in RESERVED or name.startswith("_"):
+        raise NotationError(
+            f"{name!r} cannot be the name of {what}",
+            "names that begin with _ and "
+            + ", ".join(sorted(RESERVED - {"None", "True", "False"}))
+            + " are taken by the generated code",
+        )
+    return name
+
+
+class Axis(Symbol):
+    """A named axis, which is also the positive integer symbol of its own size.
+
+    ``Axis("N")`` written twice is the same axis.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> Axis:
+        return Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+
+    def __getnewargs_ex__(self):
+        return (self.name,), {}
+
+
+class Tensor(Symbol):
+    """A named tensor, seen along ``axes``.
+
+    ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
+    from ``axes`` only where an axis was renamed (the same tensor met a second time along another
+    axis). ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint'.
+    """
+
+    __slots__ = ("axes", "home", "role")
+
+    def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
+        assumptions.setdefault("real", True)
+        self = Symbol.__xnew__(cls, name, **assumptions)
+        self.axes = tuple(axes)
+        self.home = tuple(axes if home is None else home)
+        self.role = role
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.axes, self.home, self.role), self._assumptions_orig
+
+    def _hashable_content(self):
+        along = (
+            *tuple(axis.name for axis in self.axes),
+            "of",
+            *tuple(axis.name for axis in self.home),
+        )
+        return (self.name, self.role, " ".join(along), *self._assumptions0)
+
+    @cacheit
+    def sort_key(self, order=None):
+        """Tells the same tensor along other axes apart, so that printing has one order only."""
+        return self.class_key(), (1, (str(self), self.role)), S.One.sort_key(), S.One
+
+    @property
+    def free_axes(self) -> frozenset[Axis]:
+        return frozenset(self.axes)
+
+    def along(self, axes: Iterable[Axis]) -> Tensor:
+        """The same tensor, met along other axes."""
+        return Tensor(self.name, tuple(axes), self.home, self.role, **self._assumptions_orig)
+
+    @property
+    def at_home(self) -> Tensor:
+        """The tensor as it was declared."""
+        return self.along(self.home)
+
+    def _sympystr(self, printer):
+        if self.axes == self.home:
+            return self.name
+        return f"{self.name}[{', '.join(axis.name for axis in self.axes)}]"
+
+
+class Along(Atom):
+    """The axes a node binds. An atom, so that substituting a *size* never touches a bound axis."""
+
+    __slots__ = ("axes",)
+
+    def __new__(cls, axes: Iterable[Axis]) -> Along:
+        self = super().__new__(cls)
+        self.axes = tuple(axes)
+        return self
+
+    def __getnewargs__(self):
+        return (self.axes,)
+
+    def _hashable_content(self):
+        return tuple(axis.name for axis in self.axes)
+
+    def _sympystr(self, printer):
+        return ", ".join(axis.name for axis in self.axes)
+
+
+def ordered(axes: Iterable[Axis]) -> list[Axis]:
+    return sorted(axes, key=lambda axis: axis.name)
+
+
+@lru_cache(maxsize=65536)
+def axes_of(e: Basic) -> frozenset[Axis]:
+    """The axes along which ``e`` varies.
+
+    An axis that stands for its size is a number and does not count.
+    """
+    own = getattr(e, "free_axes", None)  # of a tensor or an array node
+    if own is not None:
+        return own
+    return frozenset().union(*map(axes_of, e.args)) if e.args else frozenset()
+
+
+@cacheit
+def _has_tensor(e: Basic) -> bool:
+    return isinstance(e, Tensor) or any(map(_has_tensor, e.args))
+
+
+def is_number_or_size(e: Basic) -> bool:
+    """Whether ``e`` is built of numbers and sizes alone, so that it is known before any data is."""
+    return not _has_tensor(e)
+
+
+def is_constant(e: Basic) -> bool:
+    """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
+    return all(t.role == "scalar" for t in e.atoms(Tensor))
+
+
+def size_divisors(e: Basic) -> list[Expr]:
+    """The expressions in sizes alone that ``e`` divides by."""
+    found = {
+        power.base
+        for power in e.atoms(Pow)
+        if is_number_or_size(power.base) and power.base.atoms(Axis) and power.exp.is_negative
+    }
+    return sorted(found, key=lambda e: e.sort_key())
+
+
+def tensors_in(e: Basic) -> list[Tensor]:
+    """The tensors met in ``e``, each in every way it is met, in canonical order."""
+    return sorted(e.atoms(Tensor), key=lambda t: (t.name, str(t)))
+
+
+def with_sizes(e: Expr, sizes: Mapping[Axis, Expr]) -> Expr:
+    """``e`` with the sizes of some axes written otherwise; axes as such are untouched."""
+    return e.xreplace({axis: Integer(1) * size for axis, size in sizes.items()})

@@ -1,0 +1,135 @@
+"""What is found out besides the gradients: found for anybody's forward, and proved."""
+
+import pytest
+from sympy import exp, log, sqrt, tanh
+
+import derive
+from derive import Axis, Forward, Input, Max, Sum
+from derive import findings as findings_module  # the function; the module has the same name
+from derive.chain import derive_chain
+from derive.closed_form import draft
+from derive.findings import Balance, NoInfluence
+from derive.matrix_example import AxisSum, MatrixProduct
+
+N, C, K = Axis("N"), Axis("C"), Axis("K")
+
+
+def found(forward) -> set[str]:
+    return {str(finding) for finding in derive.findings(forward)}
+
+
+def test_the_variance_does_not_change_with_the_mean():
+    assert "the derivative of var by mean is zero" in found("batch_norm")
+
+
+def test_the_row_maximum_has_no_gradient_and_a_row_of_dlogits_sums_to_zero():
+    assert found("softmax_nll") == {
+        "the derivative of probs by logit_maxes is zero",
+        "the derivative of loss by logit_maxes is zero",
+        "dlogits sums to zero along C",
+    }
+
+
+def test_the_gradients_of_a_matrix_product_are_matrix_products():
+    assert found("linear") == {"dx = dy @ weight.T", "dweight = x.T @ dy", "dbias = Sum(dy, N)"}
+
+
+def test_what_a_reader_of_the_network_comes_away_with():
+    findings = derive.findings("mlp")
+    assert {str(finding) for finding in findings} == {
+        "the derivative of hpreact_diff by b1 is zero",
+        "the derivative of loss by b1 is zero",
+        "the derivative of hpreact_var by hpreact_mean is zero",
+        "the derivative of loss_probs by loss_logit_maxes is zero",
+        "the derivative of loss by loss_logit_maxes is zero",
+        "dhprebn sums to zero along N",
+        "dlogits sums to zero along V",
+        "dW1 = embcat.T @ dhprebn",
+        "db1 = Sum(dhprebn, N)",
+        "dembcat = dhprebn @ W1.T",
+        "dW2 = h.T @ dlogits",
+        "db2 = Sum(dlogits, N)",
+        "dh = dlogits @ W2.T",
+    }
+    for finding in findings:
+        if isinstance(finding, (NoInfluence, Balance)):
+            assert finding.proved.every_size and len(finding.proved.sizes) == 3
+            assert finding.steps, f"{finding} has no derivation"
+
+
+class Own(Forward):
+    """Nothing of it has a name that the project knows."""
+
+    q = Input(N, C)
+    u = Input(N)
+    v = Input(C)
+
+    moved = q + u
+    level = Sum(moved, C) / C
+    rest = moved - level
+    spread = sqrt(Sum(rest**2, C) + 1)
+    out = v * rest / spread
+
+
+def test_the_same_is_found_under_other_names():
+    assert found(Own) == {
+        "the derivative of rest by u is zero",
+        "the derivative of spread by level is zero",
+        "the derivative of out by u is zero",
+        "dq sums to zero along C",
+    }
+
+
+class Scaled(Forward):
+    """A row divided by its largest entry: scaling changes nothing, shifting does."""
+
+    x = Input(N, C)
+
+    largest = Max(x, C)
+    shares = x / largest
+    y = log(Sum(exp(shares), C))
+
+
+class Plain(Forward):
+    x = Input(N, C)
+    b = Input(C)
+
+    y = tanh(x + b)
+
+
+@pytest.mark.parametrize("forward", (Scaled, Plain))
+def test_nothing_is_found_where_there_is_nothing(forward):
+    assert not derive.findings(forward)
+
+
+def test_what_is_found_and_not_true_is_not_reported(monkeypatch):
+    module = __import__("sys").modules["derive.findings"]
+    assert callable(findings_module)
+    monkeypatch.setattr(module, "total_vanishes", lambda *_: True)
+    assert not found(Plain)
+
+
+class Mixed(Forward):
+    """The product the other way round, and one that is transposed."""
+
+    a = Input(K, N)
+    b = Input(C, K)
+    c = Input(N, C)
+
+    d = Sum(a * b, K) + c
+
+
+def test_transposed_products_are_recognised_by_their_entries():
+    products = derive.findings(Mixed)
+    assert {str(p) for p in products} == {"da = b.T @ dd", "db = dd @ a.T"} or {
+        str(p) for p in products
+    } == {"da = b.T @ dd.T", "db = dd.T @ a.T"}
+    assert all(isinstance(p, (MatrixProduct, AxisSum)) for p in products)
+    assert all(len(p.entries) == 2 for p in products)
+
+
+def test_every_adjoint_of_the_chain_has_a_closed_form():
+    chain = derive_chain(derive.forward_from("softmax_nll").definition)
+    form = draft(chain)
+    assert set(form.closed) == {adjoint.name for adjoint in chain.adjoints}
+    assert form.closed["dlogit_maxes"] == 0 and form.closed["dprobs"] != 0

@@ -1,0 +1,140 @@
+"""The whole network as it is emitted: block by block, every edge decided, no loop over a batch."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from generating import assert_same_gradients, draw
+
+import derive
+from generated import mlp as module
+from generated.mlp import mlp, mlp_atoms, mlp_backward, mlp_chain, mlp_forward
+
+N, T, V, E, H = 6, 3, 7, 2, 5
+SHAPES = {"C": (V, E), "W1": (T * E, H), "b1": (H,), "W2": (H, V), "b2": (V,)}
+SHAPES |= {"bngain": (H,), "bnbias": (H,)}
+
+
+def index(*shape, seed=1):
+    return torch.randint(V, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def arguments(dtype=torch.float64):
+    parameters = [draw(*shape, seed=i).to(dtype) for i, shape in enumerate(SHAPES.values())]
+    return [index(N, T), index(N, seed=2), *parameters]
+
+
+def by_hand(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias):
+    hprebn = C[contexts].flatten(1) @ W1 + b1
+    diff = hprebn - hprebn.mean(0)
+    hpreact = bngain * diff / torch.sqrt(hprebn.var(0) + 1e-5) + bnbias
+    return F.cross_entropy(torch.tanh(hpreact) @ W2 + b2, labels)
+
+
+def test_value_and_gradients_are_those_of_the_network_by_hand():
+    assert_same_gradients(mlp, by_hand, *arguments())
+
+
+def test_the_backward_is_one_closed_form_for_each_block():
+    lines = [line.strip() for line in str(derive.derive("mlp").closed_form).split("\n")]
+    assert lines == [
+        "dlogits = dloss*(loss_probs - OneHot(labels, V))/N",
+        "dh = Sum(W2*dlogits, V)",
+        "dW2 = Sum(dlogits*h, N)",
+        "db2 = Sum(dlogits, N)",
+        "dhpreact = dh*(1 - h**2)",
+        "dbngain = Sum(dhpreact*hpreact_xhat, N)",
+        "dbnbias = Sum(dhpreact, N)",
+        "dhprebn = bngain*hpreact_inv_std*(-dbngain*hpreact_xhat/(N - 1) + dhpreact - dbnbias/N)",
+        "dembcat = Sum(W1*dhprebn, H)",
+        "dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)",
+        "dW1 = Sum(dhprebn*embcat, N)",
+        "db1 = 0",
+    ]
+
+
+def test_it_is_proved_for_every_size():
+    assert derive.derive("mlp").every_size
+
+
+def test_the_embedding_is_an_index_and_an_index_add_and_nothing_loops():
+    text = Path(module.__file__).read_text()
+    functions = text[text.index("def mlp_forward") : text.index("class MLPFunction")]
+    assert "emb = torch.nn.functional.embedding(contexts, C)" in functions
+    assert len(re.findall(r"\.index_add_\(0, contexts\.flatten\(\), ", functions)) == 2
+    assert not re.search(r"\bfor\b|\bwhile\b|one_hot", functions)
+
+
+def test_every_gradient_has_the_shape_of_its_tensor():
+    values = arguments()
+    atoms = mlp_atoms(*values)
+    chain = mlp_chain(torch.ones(()).double(), *values, *atoms)
+    named = dict(zip(("contexts", "labels", *SHAPES), values, strict=True)) | atoms._asdict()
+    for field in chain._fields:
+        assert getattr(chain, field).shape == named[field.removeprefix("d")].shape, field
+    saved = mlp_forward(*values)
+    gradients = mlp_backward(torch.ones(()).double(), *saved[1:])
+    for name, shape in SHAPES.items():
+        assert tuple(getattr(gradients, f"d{name}").shape) == shape
+
+
+def changed(place: int, value) -> list:
+    return [value if i == place else a for i, a in enumerate(arguments())]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "error", "says"),
+    [
+        (0, index(N, T) - 10, IndexError, "contexts holds -10, outside of 0 .. 6"),
+        (0, index(N, T) + 5, IndexError, r"contexts holds \d+, outside of 0 .. 6"),
+        (1, index(N) - 7, IndexError, "labels holds -7, outside of 0 .. 6"),
+        (1, index(N) * 100 + 7, IndexError, r"labels holds \d+, outside of 0 .. 6"),
+        (1, draw(N), TypeError, "labels must be of an integer dtype"),
+        (0, [[1, 2, 3]] * N, TypeError, "contexts must be a tensor, got list"),
+        (3, draw(T * E + 1, H), ValueError, "K is not .* where K = 7, T = 3, E = 2"),
+        (3, draw(H, T * E), ValueError, "b1 has H = 5, but W1 has H = 6"),
+        (4, draw(1, H), ValueError, r"b1 must have the dimensions \(H\), got the shape \(1, 5\)"),
+        (2, index(V, E), TypeError, "C must be floating point"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(place, value, error, says):
+    with pytest.raises(error, match=says):
+        mlp(*changed(place, value))
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(TypeError, match="W1"):
+        mlp_forward(*arguments()[:3], b1=draw(H))
+
+
+def test_what_fitted_once_is_not_taken_for_something_else():
+    values = arguments()
+    mlp_forward(*values)
+    with pytest.raises(TypeError):
+        mlp_forward(*values[:2], values[2].long(), *values[3:])
+    with pytest.raises(ValueError):
+        mlp_forward(values[0][:4], *values[1:])
+    mlp_forward(*values)
+
+
+def test_integers_of_other_formats_and_half_precision():
+    values = arguments(torch.float16)
+    values[:2] = [values[0].int(), values[1].to(torch.uint8)]
+    loss = mlp_forward(*values).loss
+    assert loss.dtype == torch.float16
+    exact = mlp_forward(*[v.double() if v.is_floating_point() else v for v in values]).loss
+    assert abs(loss.double() - exact) <= 2e-3 * exact
+
+
+def test_it_compiles_as_one_graph():
+    values = arguments()
+
+    def step(*values):
+        saved = mlp_forward(*values)
+        return mlp_backward(torch.ones((), dtype=torch.float64), *saved[1:])
+
+    compiled = torch.compile(step, fullgraph=True, backend="eager")(*values)
+    for ours, plain in zip(compiled, step(*values), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
