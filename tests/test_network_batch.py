@@ -94,7 +94,7 @@ def leaves_of(parameters, dtype) -> dict[str, torch.Tensor]:
 )
 def batch(request) -> tuple[torch.Tensor, torch.Tensor]:
     """The contexts and labels of 32 training examples."""
-    path = Path(__file__).parent / "data" / "words.txt"
+    path = Path(__file__).resolve().parents[1] / "examples" / "words.txt"
     if request.param == "names":
         path = NAMES
         if not path.is_file():
