@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test test-gpu lint format bench clean
+.PHONY: generate check test test-gpu lint format exercises bench clean
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -35,8 +35,12 @@ test: lint check  ## everything that must hold before a commit
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
 
+exercises: $(READY)  ## the 26 gradients of the network of names, beside autograd
+	$(BIN)/python examples/exercises.py
+
 bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/closed_forms.py
+	$(BIN)/python benchmarks/training_step.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
