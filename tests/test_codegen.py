@@ -158,6 +158,7 @@ def test_the_comparison_sees_every_gradient_of_the_chain(tmp_path, monkeypatch):
     for old, new in (
         ("dmean = (-ddiff)", "dmean = (ddiff)"),
         ("return BatchNormGradients(dx, dgain", "return BatchNormGradients(dx, dbias"),
+        ("return BatchNormGradients(", "xhat.mul_(2)\n    return BatchNormGradients("),
         (
             "y = gain * xhat + bias\n    return BatchNormForward",
             "y = gain * xhat\n    return BatchNormForward",
