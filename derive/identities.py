@@ -159,8 +159,19 @@ def _eliminate(node, knowledge):
 
 
 def _known(node, knowledge):
-    if isinstance(node, Sum):
-        return knowledge.fact(node)
+    if not isinstance(node, Sum):
+        return None
+    found = knowledge.fact(node)
+    if found is not None or len(node.axes) == 1:
+        return found
+    for axis in node.axes:  # Sum(c*f, C, N) = Sum(c*Sum(f, C), N) where c does not vary along C
+        factors = Mul.make_args(node.operand)
+        inside = Mul(*(f for f in factors if axis in axes_of(f)))
+        inner = knowledge.fact(Sum.over(inside, [axis])) if axis in axes_of(inside) else None
+        if inner is not None:
+            outside = Mul(inner, *(f for f in factors if axis not in axes_of(f)))
+            others = [other for other in node.axes if other != axis]
+            return summed(outside, others, knowledge.relations.size)
     return None
 
 
@@ -245,7 +256,7 @@ identities: tuple[Identity, ...] = (
     Identity(
         "fact",
         "Sum(f, N) = v",
-        "f is made of forward values, and expanding their definitions gives v",
+        "f is made of forward values, and expanding their definitions gives v; also along one axis",
         "it follows from the definitions of the forward",
         _known,
     ),

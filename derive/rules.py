@@ -6,7 +6,7 @@ to, each with its gradient *before* anything is summed: the driver in ``chain.py
 axes that an operand lacks, because whatever was broadcast is summed. A node without an entry here
 is refused by name.
 
-To add a node: its class in ``notation.py``, its line here, one printer line for each target.
+To add a node: its class in ``nodes.py``, its line here, one printer line for each target.
 """
 
 from __future__ import annotations

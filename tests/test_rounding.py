@@ -1,4 +1,4 @@
-"""The chain rounds as autograd does: bit for bit, for whatever network it belongs to.
+"""The chain rounds as autograd does: bit for bit, in whatever network these statements stand.
 
 The reference is autograd through the generated atoms, which compute the statements one operation at
 a time; `test_exercises.py` compares the project's network with one typed by hand.

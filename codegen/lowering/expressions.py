@@ -294,7 +294,8 @@ def _one_number(
     rest = [v for v in numerators if not _is_number(v)]
     if not below or not rest:
         return numerators, denominators
-    factors = [(v, False) for v in above or [Number(Fraction(1))]] + [(v, True) for v in below]
+    divisor = below[0] if len(below) == 1 else Times(tuple((v, False) for v in below))
+    factors = [(v, False) for v in above or [Number(Fraction(1))]] + [(divisor, True)]
     return [Times(tuple(factors)), *rest], [v for v in denominators if not _is_number(v)]
 
 
