@@ -16,12 +16,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from codegen.build import program_of
 from codegen.driver import Generated, generate
-from codegen.writing import current, write_all
+from codegen.targets import targets
+from codegen.writing import write_modules
 from derive.command import guarded, list_command
 from derive.errors import QuestionError
 from derive.library import forwards_from, list_forwards
+from derive.presentation.command import show_command, site_command
+from derive.proof import Proved
 from derive.text import formula
+from derive.writing import current
 
 DONE, WRONG = 0, 1
 PLAIN_WIDTH = 160
@@ -51,14 +56,22 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
-    """The console script: ``gradform`` alone regenerates, ``gradform list`` lists."""
+    """The console script: ``gradform`` alone regenerates; it has the verbs list, show, site."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
         "list": lambda rest: list_command(rest, "gradform list"),
+        "site": lambda rest: site_command(rest, "gradform site"),
+        "show": lambda rest: show_command(rest, "gradform show", _lines_of_code),
     }
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])
     return main(arguments, "gradform")
+
+
+def _lines_of_code(proved: Proved) -> dict[str, str]:
+    """What the statements of a closed form became, to be shown beside their derivation."""
+    program = program_of(proved, Path(proved.definition.place.file), "")
+    return targets["torch"].backward_lines(program)
 
 
 def _run(names: Sequence[str], out: Path, check: bool) -> int:
@@ -78,7 +91,7 @@ def _run(names: Sequence[str], out: Path, check: bool) -> int:
                 f"out of date: {names}; run the same command without --check", style="bold red"
             )
         return WRONG if outdated else DONE
-    write_all(texts)
+    write_modules(texts)
     files = ", ".join(result.file for result in results)
     _console().print(_table(results))
     _console().print(f"written to {out}: {files}", soft_wrap=True)

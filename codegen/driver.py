@@ -4,7 +4,7 @@
     program_of                 Proved  -> Program   shapes, indices, checks: every decision
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
-    write_all                  texts   -> files     all of them or none
+    write_modules              texts   -> files     all of them or none
 
 `generate` takes one forward through all but the last; ``tests/test_codegen.py`` holds it to this.
 """

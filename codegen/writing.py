@@ -1,68 +1,20 @@
-"""Writing files so that nothing is ever half written: all of them, or none."""
+"""Writing generated modules: all of them or none, into a folder that is a package."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from derive.errors import QuestionError
+from derive import writing
 
 MARKER = '"""Generated modules. Not edited by hand."""\n'
 
 
-def write_all(texts: Mapping[Path, str]) -> None:
-    """Replace every file by its new text. Whatever happens before the first replacement leaves all
-    as they were.
+def write_modules(texts: Mapping[Path, str]) -> None:
+    """Replace every file by its new text; a folder that is made for them can be imported from.
 
-    A file whose text is the same already is not touched. Raises `QuestionError` where the folder
-    cannot be written.
+    Raises `QuestionError` where the folder cannot be written.
     """
-    texts = dict(texts) | _markers(texts)
-    changed = {path: text for path, text in texts.items() if current(path) != text}
-    ready: list[tuple[Path, Path]] = []
-    try:
-        for path, text in changed.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            ready.append((_temporary(path, text), path))
-        for temporary, path in ready:
-            os.replace(temporary, path)
-    except OSError as error:
-        raise QuestionError(
-            f"{path} cannot be written: {error.strerror}",
-            "choose another folder with --out",
-        ) from None
-    finally:
-        for temporary, _ in ready:
-            temporary.unlink(missing_ok=True)
-
-
-def _markers(texts: Mapping[Path, str]) -> dict[Path, str]:
-    """A folder that is made for generated modules can be imported from, as a package."""
     new = {path.parent for path in texts if not path.parent.exists()}
-    return {folder / "__init__.py": MARKER for folder in sorted(new)}
-
-
-def current(path: Path) -> str | None:
-    """The text of a file, or None where there is no such text file."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, UnicodeDecodeError):
-        return None
-
-
-def _temporary(path: Path, text: str) -> Path:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(name, 0o666 & ~_umask())
-    return Path(name)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    markers = {folder / "__init__.py": MARKER for folder in sorted(new)}
+    writing.write_all(dict(texts) | markers, "choose another folder with --out")

@@ -1,4 +1,4 @@
-"""``python -m derive list``"""
+"""``python -m derive list | show | site``"""
 
 import sys
 

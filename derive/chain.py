@@ -66,6 +66,11 @@ class Chain:
     upstream: Tensor
     adjoints: tuple[Adjoint, ...]
 
+    def _repr_latex_(self) -> str:
+        from derive.presentation.notebook import latex_of
+
+        return latex_of((a.tensor, a.expression) for a in self.adjoints)
+
     @cached_property
     def by_name(self) -> Mapping[str, Adjoint]:
         return {adjoint.name: adjoint for adjoint in self.adjoints}

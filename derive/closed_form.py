@@ -97,6 +97,11 @@ class ClosedForm:
         """The recorded steps towards one gradient."""
         return tuple(step for step in self.steps if step.target == tensor)
 
+    def _repr_latex_(self) -> str:
+        from derive.presentation.notebook import latex_of
+
+        return latex_of((s.tensor, s.expression) for s in self.statements)
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
 
@@ -188,7 +193,13 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
     for adjoint in chain.adjoints:
-        e = knowledge.relations.with_parts(adjoint.expression)
+        e = record.add(
+            adjoint.tensor,
+            "part",
+            adjoint.expression,
+            knowledge.relations.with_parts(adjoint.expression),
+            "a part of the forward gets a name",
+        )
         e = record.add(
             adjoint.tensor,
             "chain rule",

@@ -75,5 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="list the forwards of derive/math", add_help=False)
+    verbs.add_parser("site", help="write a page for every forward", add_help=False)
+    verbs.add_parser("show", help="show how a closed form comes about", add_help=False)
     options, rest = parser.parse_known_args(arguments)
-    return {"list": list_command}[options.verb](rest)
+    from derive.presentation.command import show_command, site_command
+
+    commands = {"list": list_command, "show": show_command, "site": site_command}
+    return commands[options.verb](rest)

@@ -27,7 +27,7 @@ from derive.forward import Forward
 from derive.library import forward_from
 from derive.matrix_example import AxisSum, MatrixProduct, recognised_products
 from derive.proof import ProvedGradient, proved_gradient
-from derive.steps import Step
+from derive.steps import Fact, Step
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
 
 
@@ -38,6 +38,7 @@ class NoInfluence:
     of: Tensor
     by: Tensor
     steps: tuple[Step, ...]
+    facts: tuple[Fact, ...]
     proved: ProvedGradient
 
     def __str__(self) -> str:
@@ -51,6 +52,7 @@ class Balance:
     gradient: Tensor
     axis: Axis
     steps: tuple[Step, ...]
+    facts: tuple[Fact, ...]
     proved: ProvedGradient
 
     def __str__(self) -> str:
@@ -68,7 +70,11 @@ def findings(forward: type[Forward] | str | Path) -> tuple[Finding, ...]:
     """
     if not isinstance(forward, type):
         forward = forward_from(forward)
-    definition = forward.definition
+    return findings_of(forward.definition)
+
+
+def findings_of(definition: Definition) -> tuple[Finding, ...]:
+    """The same for a definition."""
     found = [*_without_influence(definition), *_balanced(definition)]
     return (*found, *recognised_products(definition))
 
@@ -92,7 +98,7 @@ def _without_influence(definition: Definition) -> Iterator[NoInfluence]:
                 proved = _proved_zero(form, adjoint)
                 if proved is not None:
                     steps = form.steps_to(adjoint.tensor)
-                    yield NoInfluence(statement.tensor, adjoint.of, steps, proved)
+                    yield NoInfluence(statement.tensor, adjoint.of, steps, form.facts, proved)
 
 
 def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> bool:
@@ -120,7 +126,8 @@ def _balanced(definition: Definition) -> Iterator[Balance]:
             shift = moved.chain.adjoints[-1]
             proved = _proved_zero(moved, shift)
             if proved is not None:
-                yield Balance(adjoint.tensor, axis, moved.steps_to(shift.tensor), proved)
+                steps = moved.steps_to(shift.tensor)
+                yield Balance(adjoint.tensor, axis, steps, moved.facts, proved)
 
 
 def _shifted(definition: Definition, tensor: Tensor, axis: Axis) -> Definition:

@@ -70,6 +70,17 @@ class Proved:
     def every_size(self) -> bool:
         return all(gradient.every_size for gradient in self.gradients)
 
+    def __repr__(self) -> str:
+        return f"<{self.definition.name}, proved: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        from derive.presentation.notebook import html_of
+
+        return html_of(self)
+
+    def _repr_latex_(self) -> str:
+        return self.closed_form._repr_latex_()
+
     @property
     def summary(self) -> str:
         """In words: which sizes, by which route."""

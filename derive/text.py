@@ -20,7 +20,7 @@ LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*
 
 def formula(e: Expr) -> str:
     """``e`` as a person would type it."""
-    return _Formula({"order": "none"}).doprint(e)
+    return Formula({"order": "none"}).doprint(e)
 
 
 def decimal(n: Fraction) -> str | None:
@@ -78,31 +78,35 @@ def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
     return above, below
 
 
-class _Formula(StrPrinter):
+class Formula(StrPrinter):
+    """Prints formulas; ``times`` and ``minus`` are its signs."""
+
+    times, minus = "*", "-"
+
     def _print_Add(self, e, order=None):
         text = ""
         for term in ordered_terms(e):
             negative = term.could_extract_minus_sign() and not isinstance(term, Add)
             shown = self.parenthesize(-term if negative else term, PRECEDENCE["Add"])
             text += (
-                (" - " if negative else " + ") + shown
+                (f" {self.minus} " if negative else " + ") + shown
                 if text
-                else ("-" if negative else "") + shown
+                else (self.minus if negative else "") + shown
             )
         return text
 
     def _print_Mul(self, e):
         if e.as_coeff_Mul()[0].is_negative:
             positive = -e
-            return f"-{self.parenthesize(positive, PRECEDENCE['Add'] + 1)}"
+            return f"{self.minus}{self.parenthesize(positive, PRECEDENCE['Add'] + 1)}"
         above, below = numerator_and_denominator(e)
-        top = "*".join(map(self._factor, ordered_factors(above))) or "1"
+        top = self.times.join(map(self._factor, ordered_factors(above))) or "1"
         if not below:
             return top
         bottom = [
             self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in ordered_factors(below)
         ]
-        return f"{top}/{bottom[0]}" if len(bottom) == 1 else f"{top}/({'*'.join(bottom)})"
+        return f"{top}/{bottom[0]}" if len(bottom) == 1 else f"{top}/({self.times.join(bottom)})"
 
     def _factor(self, factor):
         number = factor.is_Rational and factor.is_positive

@@ -17,7 +17,7 @@ from forwards import HEAD, OWN, write
 import codegen.driver
 from codegen import cli, generate
 from codegen.cli import main
-from codegen.writing import write_all
+from codegen.writing import write_modules
 from derive import UnprovedError, forward_from
 from derive.library import list_forwards
 
@@ -42,7 +42,7 @@ def test_the_driver_runs_the_stages_of_its_docstring():
         "program_of",
         "Target.render",
         "Target.largest_difference",
-        "write_all",
+        "write_modules",
     ]
     source = Path(codegen.driver.__file__).read_text()
     places = [source.rindex(f"{name.split('.')[-1]}(") for name in listed[:-2]]
@@ -227,9 +227,9 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("codegen.writing._temporary", full)
+    monkeypatch.setattr("derive.writing._temporary", full)
     with pytest.raises(Exception, match="No space left"):
-        write_all({old: "new", tmp_path / "b.py": "new"})
+        write_modules({old: "new", tmp_path / "b.py": "new"})
     assert old.read_text() == "old" and list(tmp_path.iterdir()) == [old]
 
 

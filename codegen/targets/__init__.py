@@ -28,6 +28,9 @@ class Target(Protocol):
         Raises `QuestionError` for a function that it cannot print.
         """
 
+    def backward_lines(self, program: Program) -> dict[str, str]:
+        """The lines of code that each statement of the closed form became, by its name."""
+
     def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
         """How far the gradients computed by ``file`` are from the oracle's, relative to the
         largest entry.

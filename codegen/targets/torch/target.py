@@ -73,6 +73,13 @@ class TorchTarget:
             **page.wrapper(),
         )
 
+    def backward_lines(self, program: Program) -> dict[str, str]:
+        printer, lines = _Page(program).printer(program.backward), {}
+        for step in program.backward.steps:
+            before = f"{lines[step.name]}\n" if step.name in lines else ""
+            lines[step.name] = before + printer.step(step)
+        return lines
+
     def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
         return largest_difference(file, definition, program)
 

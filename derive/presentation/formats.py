@@ -1,0 +1,16 @@
+"""The formats of a document, next to the terminal's own: each a function from it to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from derive.presentation.document import Document
+from derive.presentation.html import page
+from derive.presentation.latex import latex_document
+from derive.presentation.markdown import markdown
+
+FORMATS: dict[str, Callable[[Document], str]] = {
+    "markdown": markdown,
+    "latex": latex_document,
+    "html": page,
+}

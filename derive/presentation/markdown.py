@@ -1,0 +1,135 @@
+r"""A document in GitHub-flavoured Markdown: formulas between dollars, for KaTeX or MathJax.
+
+Every derivation is one block ``$$\begin{aligned} ... \end{aligned}$$``. Inside of a formula nothing
+remains that Markdown or a page would read as its own: no dollar, bar or angle bracket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from derive.presentation.document import (
+    Block,
+    Code,
+    Derivation,
+    Document,
+    Equation,
+    Equations,
+    Graph,
+    Matrix,
+    Prose,
+)
+from derive.presentation.latex import (
+    bracketed,
+    entries,
+    heading,
+    left_side,
+    right_lines,
+    sign_of,
+    text_in_formula,
+    width,
+)
+
+LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
+SPECIAL = {c: f"\\{c}" for c in "\\`*_{}[]#!~"} | {
+    "<": "&lt;",
+    ">": "&gt;",
+    "&": "&amp;",
+    "$": "&#36;",
+    "|": "&#124;",
+}
+IN_FORMULA = {"<": r"\lt ", ">": r"\gt ", "|": r"\vert "}
+
+
+def markdown(document: Document) -> str:
+    """The whole document; it ends with a line break."""
+    parts = [f"# {escaped(document.name)}"]
+    if document.summary:
+        parts.append(escaped(document.summary.split("\n\n")[0]))
+    for section in document.sections:
+        parts.append(f"## {escaped(section.title)}")
+        for block in section.blocks:
+            parts += _block(block)
+    return "\n\n".join(parts) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Words, of which nothing is a sign of Markdown or HTML any more."""
+    shown = "".join(SPECIAL.get(c, c if c.isprintable() else " ") for c in " ".join(text.split()))
+    return re.sub(r"^(\d+)?([-+.)=])", r"\1\\\2", shown)
+
+
+def in_formula(tex: str) -> str:
+    return "".join(IN_FORMULA.get(c, c) for c in tex)
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Prose):
+        yield _prose(block.text)
+    elif isinstance(block, Equations):
+        shapes = any(line.shape for line in block.lines)
+        yield _table(block.lines) if shapes else _aligned(block.lines)
+    elif isinstance(block, Derivation):
+        yield heading(block, escaped, "\n") + _aligned((block.start, *block.steps))
+    elif isinstance(block, Matrix):
+        yield from _matrix(block)
+    elif isinstance(block, Code):
+        yield _fence(block.lines)
+    elif not isinstance(block, Graph):  # a graph is for a page
+        raise TypeError(f"nothing writes {type(block).__name__} in Markdown")
+
+
+def _prose(text: str) -> str:
+    parts = re.split("(`[^`]+`)", " ".join(text.split()))
+    return "".join(part if i % 2 else escaped(part) for i, part in enumerate(parts))
+
+
+def _table(lines: Iterable[Equation]) -> str:
+    rows = ["| | shape | | |", "|---:|:---|:---|:---|"]
+    for line in lines:
+        formula = r" ".join(right_lines(line, 10**6))
+        left = in_formula(left_side(line))
+        cells = [
+            f"${left}$" if left else "",
+            escaped(line.shape),
+            f"${sign_of(line)} {in_formula(formula)}$",
+            escaped(line.remark),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _aligned(lines: Iterable[Equation]) -> str:
+    return _display((left_side(line), line) for line in lines)
+
+
+def _display(lines: Iterable[tuple[str, Equation]]) -> str:
+    body = " \\\\\n".join(in_formula(row) for left, line in lines for row in _rows(left, line))
+    return f"$$\n\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n$$"
+
+
+def _rows(left: str, line: Equation) -> Iterator[str]:
+    first, *others = right_lines(line, LINE)
+    rows = [f"{left} &{sign_of(line)} {first}", *(rf"&\qquad {{}}{text}" for text in others)]
+    if line.remark:
+        remark = rf"{{\small {text_in_formula(line.remark)}}}"
+        if width(rows[-1]) + len(line.remark) <= BESIDE:
+            rows[-1] += f" && {remark}"
+        else:
+            rows.append(rf"&\qquad {remark}")
+    yield from rows
+
+
+def _matrix(matrix: Matrix) -> Iterator[str]:
+    if matrix.remark:
+        yield f"{escaped(matrix.remark[0].upper() + matrix.remark[1:])}:"
+    whole = bracketed(matrix)
+    yield f"$$\n{in_formula(whole)}\n$$" if whole else _display(entries(matrix))
+
+
+def _fence(lines: Iterable[tuple[str, str]]) -> str:
+    """A fence longer than any run of backquotes inside of it."""
+    text = "\n".join(f"{name}: {line}" for name, line in lines)
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,24 @@
+"""How the records of a derivation show themselves in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr
+
+from derive.presentation.html import part
+from derive.presentation.latex import latex_formula
+from derive.presentation.sections import document_of
+from derive.symbols import Tensor
+
+
+def html_of(proved) -> str:
+    """The whole derivation of a `Proved`, without a page around it."""
+    return str(part(document_of(proved)))
+
+
+def latex_of(equations: Iterable[tuple[Tensor, Expr]]) -> str:
+    """Statements as one aligned display."""
+    lines = [f"{latex_formula(left)} &= {latex_formula(right)}" for left, right in equations]
+    inside = " \\\\\n".join(lines)
+    return f"$$\n\\begin{{aligned}}\n{inside}\n\\end{{aligned}}\n$$"

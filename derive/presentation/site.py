@@ -1,0 +1,46 @@
+"""A page for every forward, and an index that leads to them.
+
+In: forwards and a folder. Out: files, all of them or none: every page is made before the first is
+written, and a file is replaced in one move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from derive.derivation import derive
+from derive.errors import QuestionError
+from derive.forward import Forward
+from derive.presentation.document import Document
+from derive.presentation.html import index, page
+from derive.presentation.sections import document_of
+from derive.writing import write_all
+
+INDEX = "index.html"
+
+Forwards = Iterable[type[Forward]]
+
+
+def write_site(
+    folder: Path, forwards: Forwards, progress: Callable[[Forwards], Forwards] = iter
+) -> list[Path]:
+    """Derive every forward and write its page; returns the files, the index first.
+
+    ``progress`` is handed the forwards and gives them back one by one, as a progress bar does.
+    Raises `UnprovedError` where a forward is not proved and `QuestionError` where two would have
+    the same page or the folder cannot be written; nothing is written then.
+    """
+    documents: dict[str, Document] = {}
+    for forward in progress(forwards):
+        file = f"{forward.definition.snake}.html"
+        if file in documents or file == INDEX:
+            raise QuestionError(
+                f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
+            )
+        documents[file] = document_of(derive(forward))
+    pages = {INDEX: index(documents)}
+    pages |= {file: page(document, INDEX) for file, document in documents.items()}
+    texts = {folder / file: text for file, text in pages.items()}
+    write_all(texts, "choose another folder with --output")
+    return list(texts)

@@ -1,0 +1,69 @@
+"""Formulas for a terminal: one line, in the signs of a book."""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer, Piecewise, Pow
+from sympy.core.relational import Relational
+from sympy.printing.precedence import PRECEDENCE
+
+from derive.exact import Indicator
+from derive.nodes import ArrayNode, Reduction
+from derive.symbols import Tensor
+from derive.text import Formula
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
+SIGNS = {"Sum": "Σ", "Max": "max", "ArgMax": "argmax"}
+
+
+def unicode_formula(e: Expr) -> str:
+    """``e`` on one line."""
+    return _Unicode({"order": "none"}).doprint(e)
+
+
+class _Unicode(Formula):
+    printmethod = "_unicode"  # no node prints itself here
+    times, minus = "·", "\N{MINUS SIGN}"
+
+    def _print_Reduction(self, e: Reduction) -> str:
+        axes = ", ".join(axis.name for axis in e.axes)
+        plain = isinstance(e.operand, (Tensor, Integer))
+        operand = self._print(e.operand)
+        return f"{SIGNS[type(e).__name__]}[{axes}]" + (f" {operand}" if plain else f"({operand})")
+
+    _print_Sum = _print_Max = _print_ArgMax = _print_Reduction  # before the one of Formula
+
+    def _print_OneHot(self, e: ArrayNode) -> str:
+        return f"1[{self._print(e.operand)} = {e.axis.name}]"
+
+    def _print_Flatten(self, e: ArrayNode) -> str:
+        return f"flat[{'·'.join(a.name for a in e.axes)} → {e.flat.name}]({self._print(e.operand)})"
+
+    def _print_Unflatten(self, e: ArrayNode) -> str:
+        return (
+            f"apart[{e.flat.name} → {'·'.join(a.name for a in e.into)}]({self._print(e.operand)})"
+        )
+
+    def _print_Tensor(self, e: Tensor) -> str:
+        along = ", ".join(axis.name for axis in e.axes)
+        return e.name if e.axes == e.home else f"{e.name}[{along}]"
+
+    def _print_Piecewise(self, e: Piecewise) -> str:
+        cases = [f"{self._print(value)} if {self._print(c)}" for value, c in e.args[:-1]]
+        return f"({', '.join(cases)}, else {self._print(e.args[-1].expr)})"
+
+    def _print_Relational(self, e: Relational) -> str:
+        sign = RELATIONS.get(e.rel_op, e.rel_op)
+        return f"{self._print(e.lhs)} {sign} {self._print(e.rhs)}"
+
+    def _print_Indicator(self, e: Indicator) -> str:
+        return f"[{e.name}]"
+
+    def _print_Pow(self, e: Pow, rational=False) -> str:
+        if e.exp.is_Integer:
+            base = self.parenthesize(e.base, PRECEDENCE["Pow"], strict=True)
+            return f"{base}{str(e.exp).translate(SUPERSCRIPTS)}"
+        if e.exp == Integer(1) / 2:
+            plain = isinstance(e.base, Tensor)
+            return f"√{self._print(e.base)}" if plain else f"√({self._print(e.base)})"
+        return super()._print_Pow(e, rational)

@@ -1,0 +1,283 @@
+"""A page is well formed whatever is on it, says the same twice, and needs nothing from outside."""
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import forwards
+import pytest
+from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, log, sin, sqrt
+
+import derive
+from derive import Axis, Flatten, Max, OneHot, Sum
+from derive.errors import QuestionError
+from derive.library import list_forwards, load
+from derive.nodes import ArgMax, Unflatten
+from derive.presentation import document_of
+from derive.presentation.document import (
+    Code,
+    Derivation,
+    Document,
+    Equation,
+    Equations,
+    Graph,
+    Matrix,
+    Node,
+    Prose,
+    Section,
+)
+from derive.presentation.graph import drawing
+from derive.presentation.html import index, page
+from derive.presentation.mathml import mathml
+from derive.presentation.site import write_site
+from derive.symbols import Tensor
+
+N, C, K = Axis("N"), Axis("C"), Axis("K")
+x, y = Tensor("x", (N, C)), Tensor("y", (N, C))
+labels = Tensor("labels", (N,), role="label", integer=True)
+HOSTILE = """<script>alert("x")</script> & 'quotes' </p></math> <!-- \x1b[31m \ud800 ]]>"""
+
+HOSTILE_FORWARD = '''
+
+class Hostile(Forward):
+    """<script>alert(1)</script> & "quotes"
+
+    </article> <!--
+    """
+    lt = Input(N, C)
+    amp = Input(C)
+    script = lt * amp
+    quot = Sum(script, N) / N
+    nbsp = exp(script - quot)
+'''
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Every forward there is, shown."""
+    file = tmp_path_factory.mktemp("own") / "own.py"
+    file.write_text(forwards.source(*forwards.OWN) + HOSTILE_FORWARD, encoding="utf-8")
+    found = [*list_forwards(), *load(file)]
+    return [document_of(derive.derive(forward)) for forward in found]
+
+
+def parsed(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+
+
+class Tags(HTMLParser):
+    """What a browser reads: the elements with their attributes, and those left open."""
+
+    EMPTY = ("meta", "link")
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found, self.open, self.attributes = Counter(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found[tag] += 1
+        self.attributes += attrs
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found[tag] += 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+
+def test_every_page_is_well_formed_and_has_all_of_the_document(documents):
+    for document in documents:
+        text = page(document)
+        root, tags = parsed(text), Tags(text)
+        assert tags.open == []
+        blocks = [block for section in document.sections for block in section.blocks]
+        count = Counter(type(block) for block in blocks)
+        assert len(list(root.iter("details"))) == count[Derivation]
+        assert len(list(root.iter("svg"))) == count[Graph]
+        assert len(list(root.iter("h2"))) == len(document.sections)
+        assert sum(e.get("class") == "equations" for e in root.iter("div")) == (
+            count[Derivation] + count[Equations]
+        )
+
+
+def test_a_page_needs_nothing_from_outside(documents):
+    for document in documents:
+        text = page(document)
+        tags = Tags(text)
+        assert not {"script", "img", "iframe", "object", "form"} & set(tags.found)
+        for name, value in tags.attributes:
+            assert not name.startswith("on") and name != "src"
+            assert name != "href" or value == "data:,"
+        assert not re.search(r"https?:|//[a-z]|@import", text)
+        assert not re.search(r"url\((?!#)", text)
+
+
+def test_the_same_document_gives_the_same_bytes(documents):
+    for document in documents:
+        assert page(document).encode() == page(document).encode()
+
+
+def test_all_formulas_are_drawn_by_what_browsers_know(documents):
+    """MathML Core, and no node that fell through to its text."""
+    known = {"math", "mrow", "mi", "mn", "mo", "mtext", "mfrac", "msqrt", "mroot", "msup", "msub"}
+    known |= {"munder", "mtable", "mtr", "mtd", "mspace"}
+    children = {"mfrac": 2, "mroot": 2, "msup": 2, "msub": 2, "munder": 2}
+    for document in documents:
+        for math in parsed(page(document)).iter("math"):
+            for element in math.iter():
+                assert element.tag in known
+                assert len(element) == children.get(element.tag, len(element))
+                if element.tag == "mtext":
+                    assert not re.search(r"Sum\(|OneHot|Tensor|Piecewise", element.text)
+
+
+def text_of(e) -> str:
+    text = "".join(ElementTree.fromstring(mathml(e)).itertext())
+    return text.replace("\N{MINUS SIGN}", "-")
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (x - y, "x-y"),
+        (-x - y, "-x-y"),
+        (2 * x * y, "2⋅x⋅y"),
+        (x * (x - y), "x⋅(x-y)"),
+        (Sum(x * y, N), "∑Nx⋅y"),
+        (Sum(x - y, N), "∑N(x-y)"),
+        (Sum(x, N) + Sum(y, N), "(∑Nx)+∑Ny"),
+        (Sum(x, N, C) * (x - y), "(∑C,Nx)⋅(x-y)"),
+        (Sum(x, N) ** 2, "(∑Nx)2"),
+        (sqrt(x), "x"),
+        (1 / sqrt(x), "1x"),
+        (cbrt(x), "x3"),
+        (x ** Rational(2, 3), "x23"),
+        ((x * y) ** 2, "x2⋅y2"),
+        ((x + y) ** 2, "(x+y)2"),
+        (x / (N - 1), "xN-1"),
+        (exp(x), "exp\u2061(x)"),
+        (log(x) - sin(y), "log\u2061(x)-sin\u2061(y)"),
+        (Abs(x), "|x|"),
+        (Max(x, C), "maxCx"),
+        (ArgMax(x, C), "arg\u2009maxCx"),
+        (OneHot(labels, C), "1[labels=C]"),
+        (OneHot.over(ArgMax(x, C), [C]), "1[arg\u2009maxCx=C]"),
+        (Flatten(x, N, C, into=K), "flatN⋅C→K\u2061(x)"),
+        (Unflatten.over(Tensor("z", (K,)), [K], [N, C]), "apartK→N⋅C\u2061(z)"),
+        (x.along((K, C)), "xK,C"),
+        (Piecewise((x, x < 2), (y, True)), "{xif\u00a0x<2yotherwise"),
+        (Function("f")(x), "f\u2061(x)"),
+        (Rational(1, 2) * x, "x2"),
+        (Tensor("amp", ()) * Tensor("lt", ()), "amp⋅lt"),
+    ],
+    ids=str,
+)
+def test_a_formula_reads_as_in_a_book(expression, text):
+    assert text_of(expression) == text
+
+
+def test_conditions_read_as_in_a_book():
+    assert text_of(And(x < 2, Ne(y, 1))) == "x<2\u2227y≠1"
+    assert text_of(Or(And(x < 2, y < 1), y > 3)) == "y>3\u2228(x<2\u2227y<1)"
+
+
+def test_the_sign_of_a_sum_stands_over_its_axes():
+    under = ElementTree.fromstring(mathml(Sum(x, N))).find(".//munder")
+    assert [child.text for child in under] == ["∑", "N"]
+
+
+def hostile() -> Document:
+    name = Tensor("lt", (), home=())
+    equation = Equation(name, name + 1, HOSTILE, HOSTILE)
+    return Document(
+        HOSTILE,
+        f"{HOSTILE}\n\n{HOSTILE}",
+        (
+            Section(
+                HOSTILE,
+                (
+                    Prose(f"`{HOSTILE}` and {HOSTILE}"),
+                    Equations((equation, Equation(HOSTILE, HOSTILE))),
+                    Derivation(HOSTILE, equation, (equation,)),
+                    Matrix(HOSTILE, ((name,),), HOSTILE),
+                    Code(((HOSTILE, HOSTILE),)),
+                    Graph((Node(HOSTILE, "input", HOSTILE),), (), frozenset()),
+                ),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [page(hostile()), index({HOSTILE: hostile()})], ids=["page", "index"]
+)
+def test_hostile_words_are_only_words(text):
+    text.encode("utf-8")
+    assert "script" not in Tags(text).found
+    assert 'alert("x")' in "".join(parsed(text).itertext())
+
+
+def test_what_cannot_be_shown_is_refused_by_name():
+    with pytest.raises(TypeError, match="int"):
+        page(Document("x", "", (Section("", (3,)),)))
+
+
+def test_a_graph_has_a_place_for_everything(documents):
+    """No boxes overlap, all are inside of the drawing, and an edge leads down."""
+    for document in documents:
+        (graph,) = (b for s in document.sections for b in s.blocks if isinstance(b, Graph))
+        drawn = drawing(graph)
+        place = {box.name: box for box in drawn.boxes}
+        assert len(drawn.forward) == len(graph.edges)
+        assert len(drawn.backward) == len(graph.passes)
+        assert all(place[a].y < place[b].y for a, b in graph.edges)
+        for i, box in enumerate(drawn.boxes):
+            assert box.left >= 0 and box.left + box.width <= drawn.width
+            assert box.top >= 0 and box.top + box.height <= drawn.height
+            for other in drawn.boxes[:i]:
+                apart = abs(box.x - other.x) - (box.width + other.width) / 2
+                assert box.y != other.y or apart > 0, (box.name, other.name)
+
+
+def test_gradients_flow_only_where_they_pass():
+    nodes = (Node("a", "input", "()"), Node("b", "label", "()"), Node("c", "statement", "()"))
+    graph = Graph(nodes, (("a", "c"), ("b", "c")), frozenset({("a", "c")}))
+    drawn = drawing(graph)
+    assert (len(drawn.forward), len(drawn.backward)) == (2, 1)
+    start = [float(n) for n in re.findall(r"[\d.]+", drawn.backward[0])[:2]]
+    below = next(box for box in drawn.boxes if box.name == "c")
+    assert start[1] == below.top  # a gradient starts at what was computed
+
+
+def test_a_site_has_a_page_for_every_forward_and_an_index(tmp_path):
+    small = [f for f in list_forwards() if f.__name__ in ("Tanh", "Embedding")]
+    seen = []
+
+    def progress(found):
+        for forward in found:
+            seen.append(forward.__name__)
+            yield forward
+
+    files = write_site(tmp_path / "site", small, progress)
+    assert sorted(seen) == ["Embedding", "Tanh"]
+    assert {f.name for f in files} == {"index.html", "tanh.html", "embedding.html"}
+    assert {f.name for f in (tmp_path / "site").iterdir()} == {f.name for f in files}
+    links = [e.get("href") for e in parsed(files[0].read_text()).iter("a")]
+    assert sorted(links) == ["embedding.html", "tanh.html"]
+    assert 'href="index.html"' in (tmp_path / "site" / "tanh.html").read_text()
+
+
+def test_a_site_that_cannot_be_complete_is_not_begun(tmp_path):
+    (tanh,) = (f for f in list_forwards() if f.__name__ == "Tanh")
+    with pytest.raises(QuestionError, match="two pages"):
+        write_site(tmp_path / "site", [tanh, tanh])
+    assert not (tmp_path / "site").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(QuestionError, match="cannot be written"):
+        write_site(tmp_path / "file", [tanh])

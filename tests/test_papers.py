@@ -1,0 +1,261 @@
+"""LaTeX and Markdown: what is written can be set by a real engine, and no name is a command.
+
+Tests marked ``engine`` need ``pdflatex`` or KaTeX's command line (``KATEX``, or ``katex`` on the
+path) and are skipped without them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from forwards import OWN, write
+from sympy import Abs, Expr, Integer, Rational, Symbol, exp, preorder_traversal, sqrt
+
+import derive
+from derive.nodes import ArrayNode, Flatten, Max, OneHot, Sum
+from derive.presentation import document_of
+from derive.presentation.document import (
+    Code,
+    Derivation,
+    Document,
+    Equation,
+    Equations,
+    Matrix,
+    Prose,
+    Section,
+)
+from derive.presentation.latex import (
+    formula_lines,
+    latex_document,
+    latex_formula,
+    latex_name,
+    latex_text,
+    width,
+)
+from derive.presentation.markdown import escaped, markdown
+from derive.symbols import Axis, Tensor
+
+N, C, T, E, K = (Axis(name) for name in "NCTEK")
+X, Y = Tensor("x", (N, C)), Tensor("y", (N, C))
+LABELS = Tensor("labels", (N,), role="label")
+
+HOSTILE = r"$x$ 5% #1 ~ ^ & {a} \input{/etc/passwd} `code` a|b <script>alert(1)</script> *b* _i_"
+
+BUILT_IN = sorted(path.stem for path in (Path(derive.__file__).parent / "math").glob("[a-z]*.py"))
+EVERY = [*BUILT_IN, *OWN]
+
+
+def definition_of(name, folder):
+    source = name if name in BUILT_IN else write(folder, name)
+    return derive.forward_from(source).definition
+
+
+def balanced(tex: str) -> bool:
+    """Braces, environments, and brackets of growing size that pair."""
+    depth = 0
+    for brace in re.findall(r"\\.|[{}]", tex, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if depth < 0:
+            return False
+    pairs = [(r"\\left(?![a-z])", r"\\right(?![a-z])"), (r"\\bigl\(", r"\\bigr\)")]
+    counted = all(len(re.findall(a, tex)) == len(re.findall(b, tex)) for a, b in pairs)
+    opened = []
+    for kind, environment in re.findall(r"\\(begin|end)\{([a-z*]+)\}", tex):
+        if kind == "begin":
+            opened.append(environment)
+        elif not opened or opened.pop() != environment:
+            return False
+    return depth == 0 and counted and not opened
+
+
+def hostile() -> Document:
+    names = (
+        "alpha_beta",
+        "end",
+        "x_",
+        "begin",
+        "d",
+        "lamda",
+        "input",
+        "W1",
+        "xhat",
+        "\u03c3",
+        "é中",
+    )
+    tensors = [Tensor(name, (N, C)) for name in names]
+    equations = tuple(Equation(t, t**2 * X - Sum(t, N), HOSTILE, "(N, C)") for t in tensors)
+    plain = tuple(Equation("" if i else HOSTILE, t + 1, HOSTILE) for i, t in enumerate(tensors))
+    code = ((r"\end{verbatim}", "```` \\input{/etc/passwd} \\end{verbatim} é"), ("x", "y" * 300))
+    blocks = (
+        Prose(f"{HOSTILE} and `x_` \x1b[31m"),
+        Equations(equations),
+        Derivation(HOSTILE, plain[0], plain[1:]),
+        Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), HOSTILE),
+        Code(code),
+    )
+    return Document("end_", f"{HOSTILE} π 中 é\n\nSecond.", (Section(HOSTILE, blocks),))
+
+
+@pytest.fixture(scope="module")
+def papers(proved):
+    documents = {name: document_of(p) for name, p in proved.items()}
+    return documents | {"hostile": hostile()}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("x", "x"),
+        ("alpha", r"\alpha"),
+        ("lamda", r"\lambda"),
+        ("\u03c3", r"\sigma"),
+        ("xhat", r"\hat{x}"),
+        ("W1", "W^{(1)}"),
+        ("end", r"\mathrm{end}"),
+        ("alpha_beta", r"\mathrm{alpha\_beta}"),
+        ("x_", r"\mathrm{x\_}"),
+    ],
+)
+def test_a_name_is_one_symbol(name, shown):
+    assert latex_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("e", "shown"),
+    [
+        (Sum(X, N) / N, r"\frac{1}{N}\,\sum_{N} x"),
+        (Sum(X, N) * Sum(Y, N), r"\left(\sum_{N} x\right)\,\sum_{N} y"),
+        (Sum(X - Y, N), r"\sum_{N} \left(x - y\right)"),
+        (Sum(X, N) ** 2, r"\left(\sum_{N} x\right)^{2}"),
+        (1 / sqrt(X), r"\frac{1}{\sqrt{x}}"),
+        (-X / 2 - Y, r"-y - \frac{x}{2}"),
+        (Tensor("W1", (N,)) ** 2, r"\left(W^{(1)}\right)^{2}"),
+        (Max(X, C), r"\max_{C} x"),
+        (OneHot(LABELS, C), r"\mathbf{1}[\,\mathrm{labels} = C\,]"),
+        (Tensor("dy", (N,), role="adjoint"), r"\mathrm{d}y"),
+        (Tensor("x", (T,), (N,)), "x_{T}"),
+        (exp(X), r"\exp{\left(x \right)}"),
+        (Symbol("W1_1_2"), "W^{(1)}_{1,2}"),
+        (Symbol("[labels_1 = 2]"), r"\mathbf{1}[\,\mathrm{labels}_{1} = 2\,]"),
+        (Rational(3, 4) * X, r"\frac{3\,x}{4}"),
+    ],
+)
+def test_a_formula_is_written_as_in_a_paper(e, shown):
+    assert latex_formula(e) == shown
+
+
+def test_a_flattened_tensor_says_which_axes_became_which():
+    shown = latex_formula(Flatten(Tensor("e", (N, T, E)), T, E, into=K))
+    assert shown == r"\mathrm{flat}_{T \cdot E \to K}\left(e\right)"
+
+
+def test_a_node_without_a_line_of_its_own_is_named():
+    class Unknown(ArrayNode):
+        pass
+
+    with pytest.raises(TypeError, match="Unknown has no LaTeX: add _print_Unknown"):
+        latex_formula(Unknown(X, N))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_expression_is_balanced_however_it_is_broken(name, tmp_path):
+    for statement in definition_of(name, tmp_path).statements:
+        for e in preorder_traversal(statement.expression):
+            assert not isinstance(e, Expr) or balanced(latex_formula(e))
+        for room in (8, 20, 60):
+            assert balanced(" ".join(formula_lines(statement.expression, room)))
+
+
+def test_a_long_formula_is_broken_at_its_signs_and_loses_nothing():
+    terms = [Tensor(f"word{k}s", (N,)) for k in range(30)]
+    e = X * (Integer(1) + sum(terms))
+    lines = formula_lines(e, 40)
+    assert len(lines) > 5 and max(map(width, lines)) <= 40
+    assert all(t.name in " ".join(lines) for t in terms)
+
+
+def test_no_word_of_a_user_is_a_command():
+    tex = latex_document(hostile())
+    body = re.sub(r"\\begin\{verbatim\}.*?\\end\{verbatim\}", "", tex, flags=re.DOTALL)
+    assert r"\input" not in body and "\x1b" not in tex
+    assert tex.count(r"\end{verbatim}") == 1
+    assert balanced(body) and latex_text("50% of $x_1$") == r"50\% of \$x\_1\$"
+
+
+def test_no_word_of_a_user_is_markup():
+    text = markdown(hostile())
+    outside = re.sub(r"(`{5,}).*?\1|\$\$.*?\$\$", "", text, flags=re.DOTALL)
+    assert "<" not in outside and "\x1b" not in outside
+    assert "<script>" not in text
+    assert escaped("# a") == r"\# a" and escaped("1. a") == r"1\. a" and escaped("- a") == r"\- a"
+    rows = [line for line in text.split("\n") if line.startswith("| ")]
+    assert rows and all(line.count("|") == 5 for line in rows)
+
+
+@pytest.mark.parametrize("write_out", [latex_document, markdown])
+def test_the_same_document_gives_the_same_bytes(write_out, papers):
+    for document in papers.values():
+        assert write_out(document) == write_out(document)
+
+
+def equations_of(document):
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Equations):
+                yield from block.lines
+            elif isinstance(block, Derivation):
+                yield from (block.start, *block.steps)
+
+
+def without_breaks(tex: str) -> str:
+    """Without what depends on where a line ends."""
+    signs = r"[\s&]|\\qquad|\{\}|\\\\|\\big[lr]|\\left|\\right|\\,|\\cdot"
+    return re.sub(signs, "", tex)
+
+
+@pytest.mark.parametrize("write_out", [latex_document, markdown])
+def test_every_equation_of_a_document_appears(write_out, papers):
+    for document in (papers["batch_norm"], papers["softmax_nll"]):
+        text = without_breaks(write_out(document))
+        for line in equations_of(document):
+            e = line.right
+            minus = line.left == "+" and e.could_extract_minus_sign() and not e.is_Add
+            assert without_breaks(latex_formula(-e if minus else e)) in text, e
+
+
+def run(*command, folder):
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+@pytest.mark.parametrize("name", ["batch_norm", "softmax_nll", "hostile"])
+def test_latex_compiles_as_it_is(name, papers, tmp_path):
+    (tmp_path / "paper.tex").write_text(latex_document(papers[name]), encoding="utf-8")
+    flags = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape")
+    done = run("pdflatex", *flags, "paper.tex", folder=tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:]
+    wide = [float(n) for n in re.findall(r"Overfull \\hbox \(([\d.]+)pt", done.stdout)]
+    assert max(wide, default=0) < 15, wide
+
+
+KATEX = os.environ.get("KATEX") or shutil.which("katex")
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(KATEX is None, reason="KaTeX is not installed")
+@pytest.mark.parametrize("name", ["batch_norm", "softmax_nll", "hostile"])
+def test_katex_renders_every_formula(name, papers, tmp_path):
+    text = markdown(papers[name])
+    displays = re.findall(r"^\$\$\n(.*?)\n\$\$$", text, re.DOTALL | re.MULTILINE)
+    inline = re.findall(r"(?<!\$)\$([^$\n]+)\$(?!\$)", text)
+    assert displays and inline
+    together = " \\\\ ".join(sorted(set(inline)))
+    for tex in [*displays, rf"\begin{{aligned}}{together}\end{{aligned}}"]:
+        done = subprocess.run(
+            [KATEX, "--display-mode"], input=tex, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{tex}\n{done.stderr[-500:]}"
