@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test test-gpu lint format exercises bench clean
+.PHONY: generate check test test-gpu test-browser test-latex site lint format exercises bench clean
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -34,6 +34,17 @@ test: lint check  ## everything that must hold before a commit
 
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
+
+test-browser: $(READY)  ## the pages in a headless Chromium; installs Debian's where there is none
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
+	$(BIN)/python -m pytest -m browser
+
+test-latex: $(READY)  ## the papers compile; installs Debian's pdflatex where there is none
+	command -v pdflatex >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends texlive-latex-base >/dev/null)
+	$(BIN)/python -m pytest -m engine
+
+site: $(READY)  ## a page for every forward, in site/
+	$(BIN)/python -m derive site
 
 exercises: $(READY)  ## the 26 gradients of the network of names, beside autograd
 	$(BIN)/python examples/exercises.py
