@@ -29,13 +29,13 @@ from derive.presentation.document import (
 )
 from derive.presentation.latex import (
     formula_lines,
-    latex_document,
     latex_formula,
     latex_name,
     latex_text,
     width,
 )
 from derive.presentation.markdown import escaped, markdown
+from derive.presentation.paper import latex_document
 from derive.symbols import Axis, Tensor
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from derive.presentation.document import Document
 from derive.presentation.html import page
-from derive.presentation.latex import latex_document
 from derive.presentation.markdown import markdown
+from derive.presentation.paper import latex_document
 
 FORMATS: dict[str, Callable[[Document], str]] = {
     "markdown": markdown,

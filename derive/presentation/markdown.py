@@ -20,15 +20,14 @@ from derive.presentation.document import (
     Matrix,
     Prose,
 )
-from derive.presentation.latex import (
+from derive.presentation.latex import text_in_formula, width
+from derive.presentation.paper import (
     bracketed,
     entries,
     heading,
     left_side,
     right_lines,
     sign_of,
-    text_in_formula,
-    width,
 )
 
 LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
