@@ -10,8 +10,8 @@ The driver knows no node: pointwise derivatives are SymPy's ``diff``, array node
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, expand_mul, powsimp
 
@@ -123,6 +123,19 @@ def derive_chain(definition: Definition) -> Chain:
     )
 
 
+def up_to(chain: Chain, count: int) -> Chain:
+    """The chain of the first ``count`` statements alone: it lacks what the later ones add."""
+    definition = chain.definition
+    definition = replace(definition, statements=definition.statements[:count])
+    names = {s.name for s in definition.statements}
+    adjoints = tuple(
+        Adjoint(a.of, a.tensor, tuple(c for c in a.contributions if c.via in names))
+        for a in chain.adjoints
+        if a.of.role == "input" or a.of.name in names - {definition.output.name}
+    )
+    return Chain(definition, adjoint_of(definition.output), adjoints)
+
+
 def _flow(
     statement: Statement, definition: Definition
 ) -> Iterator[tuple[Tensor, Expr, Expr, list[str]]]:
@@ -188,6 +201,7 @@ def _leaves(e: Expr) -> list[Expr]:
     return sorted(leaves, key=lambda leaf: leaf.sort_key())
 
 
+@lru_cache(maxsize=4096)
 def _local_derivative(e: Expr, leaf: Expr) -> Expr:
     if e == leaf:
         return S.One

@@ -20,7 +20,7 @@ the record of every step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sympy import Add, Expr, Function, Integer, Mul, Pow
@@ -69,14 +69,23 @@ class ClosedForm:
     chain: Chain
     statements: tuple[ClosedStatement, ...]
     closed: Mapping[str, Expr]
-    relations: Relations
+    knowledge: Facts = field(compare=False, repr=False)
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
     cost: Cost
 
     @property
+    def relations(self) -> Relations:
+        return self.knowledge.relations
+
+    @property
     def definition(self) -> Definition:
         return self.chain.definition
+
+    @cached_property
+    def draft(self) -> ClosedForm:
+        """What `draft` makes of the same chain."""
+        return draft(self.chain)
 
     @cached_property
     def by_name(self) -> dict[str, ClosedStatement]:
@@ -107,6 +116,29 @@ class ClosedForm:
 
 
 @dataclass
+class Simplifier:
+    """What brings gradients to closed form, and what it has brought there: drafts that differ in
+    the names that they keep have most of their gradients in common.
+    """
+
+    knowledge: Facts
+    eliminate: bool
+    done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
+
+    def closed(self, e: Expr, target: Tensor, record: Record) -> Expr:
+        """The closed form of ``e``, the gradient ``target``; its steps go to ``record``."""
+        if (e, target) not in self.done:
+            own = Record()
+            self.done[e, target] = (
+                _closed(e, target, self.knowledge, self.eliminate, own),
+                tuple(own.steps),
+            )
+        closed, steps = self.done[e, target]
+        record.steps.extend(steps)
+        return closed
+
+
+@dataclass
 class Draft:
     """One way of writing the backward: the closed form of every adjoint, and which of them keep
     their name.
@@ -121,7 +153,7 @@ def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``."""
     knowledge = Facts(relations_of(chain.definition))
     return min(
-        (_best_kept(chain, knowledge, eliminate) for eliminate in (True, False)),
+        (_best_kept(chain, Simplifier(knowledge, eliminate)) for eliminate in (True, False)),
         key=lambda f: f.cost,
     )
 
@@ -130,33 +162,33 @@ def draft(chain: Chain) -> ClosedForm:
     """A closed form for ``chain`` without the search for the cheapest: matrix products alone keep
     a name.
     """
-    return _finished(chain, Facts(relations_of(chain.definition)), frozenset(), True)
+    knowledge = Facts(relations_of(chain.definition))
+    return _finished(chain, Simplifier(knowledge, True), frozenset())
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
     """Whether a gradient is found to sum to zero along ``axis``."""
-    total = Sum.over(form.closed[adjoint.name], [axis])
-    knowledge = Facts(form.relations)
-    return normal_form(total, adjoint.tensor, (elimination, *identities), knowledge, Record()) == 0
+    total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)
+    return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
 
 
-def _best_kept(chain: Chain, knowledge: Facts, eliminate: bool) -> ClosedForm:
+def _best_kept(chain: Chain, simplifier: Simplifier) -> ClosedForm:
     """Name or insert one adjoint after the other, always the one that saves most, until none
     saves anything.
     """
     kept: frozenset[str] = frozenset()
-    best = _finished(chain, knowledge, kept, eliminate)
+    best = _finished(chain, simplifier, kept)
     while True:
         tried = [kept ^ {name} for name in _worth_trying(chain)]
-        others = [(_finished(chain, knowledge, names, eliminate), names) for names in tried]
+        others = [(_finished(chain, simplifier, names), names) for names in tried]
         other, names = min(others, key=lambda pair: pair[0].cost, default=(best, kept))
         if not other.cost < best.cost:
             return best
         best, kept = other, names
 
 
-def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> ClosedForm:
-    drafted = _drafted(chain, knowledge, kept, eliminate)
+def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
+    knowledge, drafted = simplifier.knowledge, _drafted(chain, simplifier, kept)
     wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
     keep = [
         adjoint
@@ -182,14 +214,14 @@ def _finished(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: b
         chain,
         tuple(statements),
         drafted.closed,
-        knowledge.relations,
+        knowledge,
         tuple(drafted.record.steps),
         facts,
         cost_of(pairs),
     )
 
 
-def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bool) -> Draft:
+def _drafted(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Draft:
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
     for adjoint in chain.adjoints:
@@ -197,7 +229,7 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
             adjoint.tensor,
             "part",
             adjoint.expression,
-            knowledge.relations.with_parts(adjoint.expression),
+            simplifier.knowledge.relations.with_parts(adjoint.expression),
             "a part of the forward gets a name",
         )
         e = record.add(
@@ -207,8 +239,8 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
             _inserted(e, closed, keep),
             "the gradients found so far are inserted",
         )
-        e = _closed(e, adjoint, knowledge, eliminate, record)
-        e = _vanished(e, closed, adjoint, knowledge, eliminate, record)
+        e = simplifier.closed(e, adjoint.tensor, record)
+        e = _vanished(e, closed, adjoint, simplifier, record)
         closed[adjoint.name] = e
         wanted_whole = adjoint.name in contracted and _is_computed(e)
         if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
@@ -216,7 +248,7 @@ def _drafted(chain: Chain, knowledge: Facts, kept: frozenset[str], eliminate: bo
     return Draft(closed, frozenset(keep), record)
 
 
-def _vanished(e: Expr, closed, adjoint: Adjoint, knowledge: Facts, eliminate, record) -> Expr:
+def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record: Record) -> Expr:
     """0 where the total of a gradient that keeps its name is found to be 0, else ``e``.
 
     So is the gradient of a bias in front of a normalisation.
@@ -227,29 +259,29 @@ def _vanished(e: Expr, closed, adjoint: Adjoint, knowledge: Facts, eliminate, re
     inserted = _inserted(e, closed, set())
     why = "the gradient, although it keeps its name, is inserted"
     inserted = trial.add(adjoint.tensor, "chain rule", e, inserted, why)
-    if _closed(inserted, adjoint, knowledge, eliminate, trial) != 0:
+    if simplifier.closed(inserted, adjoint.tensor, trial) != 0:
         return e
     record.steps.extend(trial.steps)
     return Integer(0)
 
 
-def _closed(e: Expr, adjoint: Adjoint, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
+def _closed(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
     """The cheaper of two forms: multiplied out and factored again, or only simplified where it
     stands.
     """
     rules = (elimination,) * eliminate
     out, kept_together = Record(), Record()
-    expanded = normal_form(e, adjoint.tensor, rules + identities, knowledge, out)
+    expanded = normal_form(e, target, rules + identities, knowledge, out)
     expanded = out.add(
-        adjoint.tensor,
+        target,
         "factor",
         expanded,
         factored(expanded),
         "what the terms have in common goes outside",
     )
-    together = normal_form(e, adjoint.tensor, rules + gentle, knowledge, kept_together)
-    here = cost_of([(adjoint.tensor, expanded)])
-    if cost_of([(adjoint.tensor, together)]) < here:
+    together = normal_form(e, target, rules + gentle, knowledge, kept_together)
+    here = cost_of([(target, expanded)])
+    if cost_of([(target, together)]) < here:
         expanded, out = together, kept_together
     record.steps.extend(out.steps)
     return expanded

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sympy import Expr
 
@@ -37,18 +38,24 @@ class Cost:
 
 def cost_of(statements: Iterable[tuple[Tensor, Expr]]) -> Cost:
     """The cost of computing all ``statements`` (tensor, expression)."""
-    statements = list(statements)
     traffic = reductions = operations = 0
     saved: dict[str, int] = {}
     for tensor, expression in statements:
-        passes, read = _passes(expression)
+        passes, read, count, values = _measured(expression)
         traffic += read + entries(tensor.axes)
         reductions += passes
-        operations += int(expression.count_ops())
-        for used in tensors_in(expression):
-            if used.role == "statement":
-                saved[used.name] = entries(used.home)
+        operations += count
+        saved.update(values)
     return Cost(traffic, reductions, sum(saved.values()), operations)
+
+
+@lru_cache(maxsize=8192)
+def _measured(e: Expr) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
+    """Of one expression: its passes, the entries they read, its operations, and the values of the
+    forward in it, each with its entries.
+    """
+    saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
+    return *_passes(e), int(e.count_ops()), saved
 
 
 def entries(axes) -> int:

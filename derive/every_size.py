@@ -16,11 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 
 import sympy
 from sympy import (
     Add,
+    Basic,
     Dummy,
     Expr,
     Indexed,
@@ -41,7 +43,7 @@ from derive.exact import is_zero, split_log
 from derive.nodes import ArgMax, Flatten, Max, OneHot, Reshaping, Sum
 from derive.symbols import Axis, Tensor
 
-LARGEST = 4000
+LARGEST = 12000  # nodes of an expression
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
 
@@ -213,9 +215,10 @@ def vanishes(e: Expr, thorough: bool = True) -> bool:
     return is_zero(normal_form(e), thorough)
 
 
+@lru_cache(maxsize=8192)
 def normal_form(e: Expr) -> Expr:
     """Sums multiplied out and contracted, with bound indices numbered."""
-    if e.count_ops() > LARGEST or not e.args or isinstance(e, Indexed):
+    if not e.args or isinstance(e, Indexed) or _nodes(e) > LARGEST:
         return e
     if isinstance(e, sympy.Sum):
         return _summed(
@@ -231,6 +234,11 @@ def normal_form(e: Expr) -> Expr:
     if isinstance(e, log):
         return split_log(e.args[0])
     return _at_deltas(e) if isinstance(e, (Add, Mul)) and e.has(KroneckerDelta) else e
+
+
+@lru_cache(maxsize=65536)
+def _nodes(e: Basic) -> int:
+    return 1 + sum(map(_nodes, e.args))
 
 
 def _indicator(condition) -> Expr:

@@ -14,6 +14,7 @@ numerator did not reduce to zero; for functions with relations that are not mode
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from math import lcm, prod
 
 from sympy import (
@@ -45,6 +46,8 @@ from sympy.core.function import UndefinedFunction
 from derive.fractions import Fractions
 
 PRIME = 2**61 - 1
+LARGEST_PRIME = 1000  # by which the number before a root is divided, to take it apart
+INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 
 
 class Indicator(Symbol):
@@ -96,13 +99,33 @@ def is_positive(e: Expr) -> bool:
     return isinstance(e, SymbolicSum) and is_positive(e.function)
 
 
+@lru_cache(maxsize=8192)
+def _scaled(base: Expr) -> tuple[Expr, Expr]:
+    """``base`` as a positive factor, of a number and positive symbols, times the rest.
+
+    The root of the product is the product of the roots, whatever the sign of the rest.
+    """
+    if not isinstance(base, Add):
+        return S.One, base
+    content, primitive = base.primitive()
+    powers = [term.as_powers_dict() for term in Add.make_args(primitive)]
+    positive = {s for s in primitive.free_symbols if s.is_positive}
+    common = {s: min(term.get(s, S.Zero) for term in powers) for s in positive}
+    outside = Mul(*(s**p for s, p in common.items() if p.is_Integer))
+    rest = primitive if outside == 1 else Add(*(t / outside for t in Add.make_args(primitive)))
+    return content * outside, rest
+
+
 class ZeroTest:
     """The indeterminates met so far; one instance serves many expressions over the same values."""
 
     def __init__(self):
         self.known: dict[Expr, Expr] = {}
+        self.seen: set[Expr] = set()
+        self.tested: dict[Expr, bool] = {}
         self.generators: dict[tuple, list[tuple[tuple, tuple, Symbol]]] = {}
         self.roots: dict[Symbol, tuple[int, Expr]] = {}
+        self.scales: dict[Expr, tuple[Expr, Expr]] = {}
         self.definitions: dict[Symbol, Expr] = {}
         self.order: list[Symbol] = []
         self.signs: set[Symbol] = set()
@@ -118,31 +141,43 @@ class ZeroTest:
         """
         if e == 0:
             return True
-        if e.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
+        if not self._note_shares(e):
             return False
-        self._note_shares(e)
         rational = self.rational(e)
-        if not thorough:
-            return self._vanishes_as_it_stands(rational)
-        if self._vanishes(rational):
+        if rational not in self.tested:
+            self.tested[rational] = self._vanishes_as_it_stands(rational)
+        if self.tested[rational] or not thorough:
+            return self.tested[rational]
+        if self._vanishes_in_full(rational):
             return True
         in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
         return in_exponentials != e and self.is_zero(in_exponentials)
 
-    def _note_shares(self, e: Expr) -> None:
+    def _note_shares(self, e: Expr) -> bool:
         """The common denominator of the powers in which every base, and every term of an
-        exponent, is met.
+        exponent, is met. False, and nothing noted, where ``e`` holds an infinity.
         """
-        for node in e.atoms(Pow):
-            if node.exp.is_Rational and not node.exp.is_Integer:
-                self.shares[node.base] = lcm(self.shares.get(node.base, 1), node.exp.q)
-        for node in e.atoms(exp):
-            for term in Add.make_args(expand(node.exp)):
-                coefficient, rest = term.as_coeff_Mul()
-                if coefficient.is_Rational:
-                    self.shares[("exp", rest)] = lcm(
-                        self.shares.get(("exp", rest), 1), coefficient.q
-                    )
+        met, unseen = set(), [e]
+        while unseen:
+            node = unseen.pop()
+            if node in INFINITE:
+                return False
+            if node not in self.seen and node not in met:
+                met.add(node)
+                unseen.extend(node.args)
+        for node in met:
+            if isinstance(node, exp):
+                for term in Add.make_args(expand(node.exp)):
+                    coefficient, rest = term.as_coeff_Mul()
+                    if coefficient.is_Rational:
+                        self._note_share(("exp", rest), coefficient.q)
+            elif isinstance(node, Pow) and node.exp.is_Rational and not node.exp.is_Integer:
+                self._note_share(("root", _scaled(node.base)[1]), node.exp.q)
+        self.seen |= met
+        return True
+
+    def _note_share(self, what, share: int) -> None:
+        self.shares[what] = lcm(self.shares.get(what, 1), share)
 
     def rational(self, e: Expr) -> Expr:
         """``e`` as a rational expression in indeterminates."""
@@ -186,15 +221,24 @@ class ZeroTest:
         if power.is_Integer:
             return (self._value(base) if power.is_negative else self.rational(base)) ** power
         if power.is_Rational:
-            share = self.shares.get(base, power.q)
-            share = lcm(share, power.q)
+            if base.is_Rational and base > 0 and len(base.factors(limit=LARGEST_PRIME)) > 1:
+                return self._root_of_positive(base, power)
+            factor, rest = _scaled(base)
+            known, base = self.scales.setdefault(rest, (factor, base))
+            share = lcm(self.shares.get(("root", rest), 1), power.q)
             root = self._generator(("root", share), (base,))
             self.roots.setdefault(root, (share, self._value(base)))
-            return root ** Integer(power * share)
+            return root ** Integer(power * share) * self._root_of_positive(factor / known, power)
         whole, rest = power.as_coeff_Add()
         if whole.is_Integer and rest != 0:
             return self.rational(base) ** whole * self._generator(("power",), (base, rest))
         return self._generator(("power",), (base, power))
+
+    def _root_of_positive(self, e: Expr, power: Rational) -> Expr:
+        """``e**power`` for a product of a number and of symbols, all positive, factor by factor."""
+        number, symbols = e.as_coeff_Mul()
+        factors = [*number.factors(limit=LARGEST_PRIME).items(), *symbols.as_powers_dict().items()]
+        return Mul(*(self.rational(f ** (p * power)) for f, p in factors))
 
     def _value(self, base: Expr) -> Expr:
         """A sum that is divided by, or under a root, under one symbol.
@@ -284,8 +328,11 @@ class ZeroTest:
 
     def _vanishes(self, e: Expr) -> bool:
         """Zero as it stands, or once the symbols of values are replaced by what they stand for."""
-        return self._vanishes_as_it_stands(e) or (
-            bool(self.definitions) and self._vanishes_as_it_stands(self._in_full(e), self._in_full)
+        return self._vanishes_as_it_stands(e) or self._vanishes_in_full(e)
+
+    def _vanishes_in_full(self, e: Expr) -> bool:
+        return bool(self.definitions) and self._vanishes_as_it_stands(
+            self._in_full(e), self._in_full
         )
 
     def _in_full(self, e: Expr) -> Expr:

@@ -94,3 +94,9 @@ def _grouped(terms: list[Powers]) -> Expr:
     plain = Add(*map(_product, inside))
     group = group if group.count_ops() <= plain.count_ops() else plain
     return group + (_grouped(others) if len(others) > 1 else _product(others[0]))
+
+
+def common_factor(products: list[Expr]) -> Expr:
+    """What all of the products have in common, numbers apart."""
+    common = _common([_powers(product) for product in products])
+    return Mul(*(base**power for base, power in common.items() if base != 1))

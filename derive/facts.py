@@ -31,6 +31,7 @@ class Facts:
 
     relations: Relations
     found: dict[Expr, Fact | None] = field(default_factory=dict)
+    rewritten: dict[Identity, dict[Expr, Expr]] = field(default_factory=dict)
 
     def fact(self, node: Sum) -> Expr | None:
         """The value of ``node``, or None where it is not made of the forward alone or nothing

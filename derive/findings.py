@@ -13,19 +13,20 @@ proved as a gradient is, on explicit scalars and for every size. Nothing is look
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sympy import Expr, Integer
 
-from derive.chain import Adjoint, Chain, derive_chain
+from derive.chain import Adjoint, Chain, derive_chain, up_to
 from derive.closed_form import ClosedForm, ClosedStatement, draft, total_vanishes
 from derive.definition import Definition, Statement
 from derive.errors import UnprovedError
 from derive.forward import Forward
 from derive.library import forward_from
 from derive.matrix_example import AxisSum, MatrixProduct, recognised_products
+from derive.nodes import ArrayNode
 from derive.proof import ProvedGradient, proved_gradient
 from derive.steps import Fact, Step
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
@@ -75,17 +76,36 @@ def findings(forward: type[Forward] | str | Path) -> tuple[Finding, ...]:
 
 def findings_of(definition: Definition) -> tuple[Finding, ...]:
     """The same for a definition."""
-    found = [*_without_influence(definition), *_balanced(definition)]
-    return (*found, *recognised_products(definition))
+    whole = draft(derive_chain(definition))
+    return (*zero_gradients(whole), *recognised_products(definition))
 
 
-def _without_influence(definition: Definition) -> Iterator[NoInfluence]:
+def zero_gradients(
+    whole: ClosedForm, proved: Sequence[ProvedGradient] = (), wanted: Collection[str] | None = None
+) -> Iterator[NoInfluence | Balance]:
+    """What is found to be zero, given the `draft` of a whole chain.
+
+    ``proved`` are gradients that are known to be zero already, which are not proved again; of the
+    balances only those of the gradients called ``wanted`` are looked for.
+    """
+    yield from _without_influence(whole, {gradient.tensor: gradient for gradient in proved})
+    yield from _balanced(whole, wanted)
+
+
+def _without_influence(
+    whole: ClosedForm, known: Mapping[Tensor, ProvedGradient]
+) -> Iterator[NoInfluence]:
     """Pairs of which one does not change with the other, at the first statement where that is so
     and at the output.
     """
-    unmoved: dict[str, set[str]] = {}
-    for i, statement in enumerate(definition.statements):
-        form = draft(derive_chain(replace(definition, statements=definition.statements[: i + 1])))
+    chain, definition, unmoved = whole.chain, whole.definition, {}
+    for count, statement in enumerate(definition.statements, 1):
+        at_output = statement == definition.statements[-1]
+        if not at_output and _moves_with_what_it_reads(statement, chain):
+            read = [t.name for t in tensors_in(statement.expression)]
+            unmoved[statement.name] = set().union(*(unmoved.get(name, ()) for name in read))
+            continue
+        form = whole if at_output else draft(up_to(chain, count))
         unmoved[statement.name] = {
             adjoint.of.name
             for adjoint in form.chain.adjoints
@@ -93,12 +113,34 @@ def _without_influence(definition: Definition) -> Iterator[NoInfluence]:
         }
         for name in sorted(unmoved[statement.name], key=definition.position.get):
             adjoint = form.chain.by_name[f"d{name}"]
-            at_output = statement == definition.statements[-1]
             if at_output or not _follows(statement, adjoint, unmoved, form.chain):
-                proved = _proved_zero(form, adjoint)
+                proved = (known.get(adjoint.tensor) if at_output else None) or _proved_zero(
+                    form, adjoint
+                )
                 if proved is not None:
                     steps = form.steps_to(adjoint.tensor)
                     yield NoInfluence(statement.tensor, adjoint.of, steps, form.facts, proved)
+
+
+def _moves_with_what_it_reads(statement: Statement, chain: Chain) -> bool:
+    """Whether it is pointwise, in tensors that are computed from nothing in common: no entry of
+    it stands still while what it reads moves, so that there is nothing to find.
+    """
+    read = [t for t in tensors_in(statement.expression) if t.role in ("input", "statement")]
+    reached = [{c.via for c in chain.by_name[f"d{t.name}"].contributions} for t in read]
+    if statement.expression.has(ArrayNode) or any(statement.name not in via for via in reached):
+        return False
+    sources = [_sources(chain.definition, t.name) for t in read]
+    return sum(map(len, sources)) == len(set().union(*sources))
+
+
+def _sources(definition: Definition, name: str) -> set[str]:
+    """The tensor called ``name``, and all that it is computed from."""
+    found = {name}
+    for statement in reversed(definition.statements):
+        if statement.name in found:
+            found.update(t.name for t in tensors_in(statement.expression) if t.role != "scalar")
+    return found
 
 
 def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> bool:
@@ -110,9 +152,8 @@ def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> b
     return name not in moving and all(name in unmoved.get(other, ()) for other in moving)
 
 
-def _balanced(definition: Definition) -> Iterator[Balance]:
+def _balanced(form: ClosedForm, wanted: Collection[str] | None) -> Iterator[Balance]:
     """Gradients that sum to zero along an axis; of equal ones the last."""
-    form = draft(derive_chain(definition))
     seen: set[tuple[Expr, Axis]] = set()
     for adjoint in reversed(form.chain.adjoints):
         closed = form.closed[adjoint.name]
@@ -120,9 +161,11 @@ def _balanced(definition: Definition) -> Iterator[Balance]:
             if (closed, axis) in seen or closed == 0 or axis not in axes_of(closed):
                 continue
             seen.add((closed, axis))
+            if wanted is not None and adjoint.name not in wanted:
+                continue
             if not total_vanishes(form, adjoint, axis):
                 continue
-            moved = draft(derive_chain(_shifted(definition, adjoint.of, axis)))
+            moved = draft(derive_chain(_shifted(form.definition, adjoint.of, axis)))
             shift = moved.chain.adjoints[-1]
             proved = _proved_zero(moved, shift)
             if proved is not None:

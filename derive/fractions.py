@@ -22,6 +22,7 @@ class Fractions:
     def __init__(self, polynomials):
         self.ring = polynomials
         self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
+        self.place = {symbol: i for i, symbol in enumerate(polynomials.gens)}
         self.known: dict[Expr, Fraction] = {}
 
     def of(self, e: Expr) -> Fraction:
@@ -48,16 +49,25 @@ class Fractions:
         return Fraction(base.numerator**power, {f: p * power for f, p in base.denominator.items()})
 
     def _sum(self, terms: list[Fraction]) -> Fraction:
+        """Terms over the same sums first: what cancels there never meets the other denominators."""
+        alike: dict[frozenset, list[Fraction]] = {}
+        for term in terms:
+            sums_in_it = frozenset(factor for factor in term.denominator if len(factor) > 1)
+            alike.setdefault(sums_in_it, []).append(term)
+        sums = map(self._over_common_denominator, alike.values())
+        return self._over_common_denominator([part for part in sums if part.numerator])
+
+    def _over_common_denominator(self, terms: list[Fraction]) -> Fraction:
+        if len(terms) == 1:
+            return terms[0]
         common: dict = {}
         for term in terms:
             for factor, power in term.denominator.items():
                 common[factor] = max(common.get(factor, 0), power)
         total = self.ring.zero
         for term in terms:
-            missing = self.ring.one
-            for factor, power in common.items():
-                missing *= factor ** (power - term.denominator.get(factor, 0))
-            total += term.numerator * missing
+            lacking = {f: power - term.denominator.get(f, 0) for f, power in common.items()}
+            total += self._times(term.numerator, lacking)
         return Fraction(total, common)
 
     def _product(self, a: Fraction, b: Fraction) -> Fraction:
@@ -69,12 +79,20 @@ class Fractions:
     def _inverse(self, a: Fraction) -> Fraction:
         if a.numerator == 0:
             raise ZeroDivisionError("the denominator is identically zero")
-        numerator = self.ring.one
-        for factor, power in a.denominator.items():
-            numerator *= factor**power
+        numerator = self._times(self.ring.one, a.denominator)
         content, primitive = a.numerator.primitive()
         if len(primitive) > 1:
             return Fraction(numerator * (1 / content), {primitive: 1})
         (monomial,), coefficient = list(primitive.itermonoms()), primitive.LC
         factors = {g: p for g, p in zip(self.ring.gens, monomial, strict=True) if p}
         return Fraction(numerator * (1 / (content * coefficient)), factors)
+
+    def _times(self, polynomial, factors: dict):
+        """The polynomial times the product of factors**power; those that are symbols, at once."""
+        monomial = list(self.ring.zero_monom)
+        for factor, power in factors.items():
+            if factor in self.place:
+                monomial[self.place[factor]] += power
+            elif power:
+                polynomial = polynomial * factor**power
+        return polynomial.mul_monom(tuple(monomial))

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import sympy
+import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
 
 import derive
 from derive.errors import NotationError, Place, QuestionError

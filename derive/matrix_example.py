@@ -17,7 +17,7 @@ from derive.chain import adjoint_of
 from derive.cost import is_contraction
 from derive.definition import Definition, Statement
 from derive.nodes import Sum
-from derive.small_batch import SmallBatch
+from derive.small_batch import SmallBatch, TotalDerivative
 from derive.symbols import Axis, Tensor, tensors_in
 
 SIZE = 2
@@ -91,7 +91,7 @@ def _recognised(example: Definition) -> Iterator[MatrixProduct | AxisSum]:
     }
     for tensor in example.inputs:
         gradient = adjoint_of(tensor)
-        entries = {i: objective.diff(symbol) for i, symbol in known[tensor].items()}
+        entries = {i: TotalDerivative(x).of(objective) for i, x in known[tensor].items()}
         if len(tensor.home) == 2:
             wanted = _matrix(entries, False)
             for (left, a), (right, b) in product(factors.items(), repeat=2):

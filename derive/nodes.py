@@ -337,7 +337,7 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
 
     Sizes are numbers and keep their names.
     """
-    free = axes_of(e) if isinstance(e, Expr) else frozenset()
+    free = axes_of(e)  # of a condition too, which is no Expr
     mapping = {old: new for old, new in mapping.items() if old != new and old in free}
     if not mapping:
         return e

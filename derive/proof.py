@@ -18,7 +18,7 @@ batches were proved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,7 +31,7 @@ from derive.errors import UnprovedError
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
 from derive.facts import along
-from derive.small_batch import SmallBatch
+from derive.small_batch import SmallBatch, TotalDerivative
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
 SMALL = (2, 3, 4)
@@ -84,21 +84,25 @@ class Proved:
     @property
     def summary(self) -> str:
         """In words: which sizes, by which route."""
-        axes = self.definition.independent_axes
-        batches = self.gradients[0].sizes if self.gradients else ()
-        if not axes:
-            small = "exactly zero difference to SymPy's own derivative"
-        else:
-            names = "x".join(axis.name for axis in axes)
-            shown = ", ".join("x".join(str(size) for _, size in batch) for batch in batches)
-            small = (
-                "exactly zero difference to SymPy's own derivative on explicit scalars, "
-                f"{names} = {shown}"
-            )
-        if self.every_size:
-            return f"{small}; for every size by the derivative of indexed sums"
-        only = ", ".join(str(g.tensor) for g in self.gradients if not g.every_size)
-        return f"{small}; only those sizes were proved for {only}"
+        return in_words(self.gradients)
+
+
+def in_words(gradients: Sequence[ProvedGradient]) -> str:
+    """What was proved of these gradients of one forward: which sizes, by which route."""
+    batches = gradients[0].sizes if gradients else ((),)
+    names = "x".join(axis for axis, _ in batches[0])
+    if not names:
+        small = "exactly zero difference to SymPy's own derivative"
+    else:
+        shown = ", ".join("x".join(str(size) for _, size in batch) for batch in batches)
+        small = (
+            "exactly zero difference to SymPy's own derivative on explicit scalars, "
+            f"{names} = {shown}"
+        )
+    if all(gradient.every_size for gradient in gradients):
+        return f"{small}; for every size by the derivative of indexed sums"
+    only = ", ".join(str(g.tensor) for g in gradients if not g.every_size)
+    return f"{small}; only those sizes were proved for {only}"
 
 
 def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None) -> Proved:
@@ -213,15 +217,32 @@ def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) 
         e = e.xreplace({t: along(definition, t) for t, definition in definitions.items()})
 
 
-def _objective_tensors(form: ClosedForm, cuts: frozenset[str]) -> list[Tensor]:
-    output = form.definition.output
+def _objective_tensors(
+    definition: Definition, target: Tensor, cuts: frozenset[str]
+) -> list[Tensor]:
+    """The tensors of the objective that are computed from the target without a cut between: the
+    derivative of every other term is zero.
+    """
+    reached, found = {target.name}, []
+    for statement in definition.statements:
+        if reached.isdisjoint(t.name for t in tensors_in(statement.expression)):
+            continue
+        if statement.name in cuts or statement.tensor == definition.output:
+            found.append(statement.tensor)
+        if statement.name not in cuts:
+            reached.add(statement.name)
+    return found
+
+
+def _upstream(form: ClosedForm, cuts: frozenset[str]) -> list[Tensor]:
+    """The gradients that are taken as given."""
     by_name = form.definition.by_name
-    return [by_name[name].tensor for name in sorted(cuts - {output.name})] + [output]
+    return [form.chain.upstream, *(adjoint_of(by_name[name].tensor) for name in sorted(cuts))]
 
 
 def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
     """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these
-    sizes.
+    sizes: in one of each kind, and so in all that are renumberings of it.
     """
     target = statement.of
     given = _given(form.definition, target, cuts)
@@ -232,18 +253,17 @@ def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
         values = zip(entries.values(), batch.computed(name).values(), strict=True)
         return e.xreplace(dict(values))
 
-    upstream, objective = {}, []
-    for tensor in _objective_tensors(form, cuts):
-        gradient = adjoint_of(tensor)
-        upstream[gradient.name] = batch.symbols(gradient)
-        value = batch.computed(tensor.name)
-        objective += [upstream[gradient.name][i] * value[i] for i in value]
-    claimed = batch.written_out(inlined(form, statement, cuts), target.home, upstream)
-    for i, variable in batch.entries(target).items():
-        derivative = Add(
-            *(term.diff(variable) for term in objective if variable in term.free_symbols)
-        )
-        difference = derivative - claimed[i]
+    upstream = {gradient.name: batch.symbols(gradient) for gradient in _upstream(form, cuts)}
+    objective = [
+        upstream[adjoint_of(tensor).name][i] * value
+        for tensor in _objective_tensors(form.definition, target, cuts)
+        for i, value in batch.computed(tensor.name).items()
+    ]
+    claim = inlined(form, statement, cuts)
+    for i in batch.representatives(target.home, claim):
+        variable = batch.entries(target)[i]
+        derivative = Add(*map(TotalDerivative(variable).of, objective))
+        difference = derivative - batch.scalar(claim, target.home, i, upstream)
         if not _vanishes_by_definition(difference, given, unfold, test.is_zero):
             return False
     return True
@@ -261,10 +281,15 @@ def _vanishes_by_definition(
     try:
         for names in given:
             forms = [difference]
+            if is_zero(difference, thorough=False):
+                return True
             for name in names:
-                forms.append(unfold(forms[-1], name))
-            forms, difference = list(dict.fromkeys(forms)), forms[-1]
-            if any(is_zero(e, thorough=False) for e in forms) or any(map(is_zero, forms[::-1])):
+                difference = unfold(difference, name)
+                if difference != forms[-1]:
+                    forms.append(difference)
+                    if is_zero(difference, thorough=False):
+                        return True
+            if any(map(is_zero, forms[::-1])):
                 return True
     except (ZeroDivisionError, RecursionError, NotImplementedError):
         pass
@@ -296,11 +321,11 @@ def _is_derivative_of_indexed_sums(form, statement, cuts) -> bool:
     forward = IndexedForward(form.definition, free=frozenset({target.name}.union(*given)))
     at = {axis: forward.index(axis) for axis in target.home}
     derivative = []
-    variable = forward.entry(target, at)
-    for tensor in _objective_tensors(form, cuts):
+    by_variable = TotalDerivative(forward.entry(target, at))
+    for tensor in _objective_tensors(form.definition, target, cuts):
         bound = {axis: forward.index(axis, "o") for axis in tensor.home}
         value = forward.entry(adjoint_of(tensor), bound) * forward.computed(tensor.name, bound)
-        derivative.append(forward.total(value.diff(variable), tensor.home, bound))
+        derivative.append(forward.total(by_variable.of(value), tensor.home, bound))
     difference = Add(*derivative) - forward.written(inlined(form, statement, cuts), at)
     return _vanishes_by_definition(difference, given, forward.unfolded, vanishes)
 

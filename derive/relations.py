@@ -64,6 +64,10 @@ class Relations:
         """
         return _with_names(e, self.parts) if self.parts else e
 
+    def with_values(self, e: Expr) -> Expr:
+        """``e`` with every value of the forward that stands in it by definition under its name."""
+        return _with_names(e, self.values)
+
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
         value = self.by_name[tensor.name]

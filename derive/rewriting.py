@@ -26,7 +26,10 @@ def normal_form(
     for _ in range(MOST_ROUNDS):
         before = e
         for identity in identities:
-            after = everywhere(e, lambda node, identity=identity: identity.rewrite(node, knowledge))
+            known = knowledge.rewritten.setdefault(identity, {})
+            after = everywhere(
+                e, lambda node, identity=identity: identity.rewrite(node, knowledge), known
+            )
             e = record.add(target, identity.name, e, after, identity.why)
             if e == 0:
                 return e

@@ -5,22 +5,32 @@ In: a `Definition` and a size for every axis. Out: SymPy scalars. Nothing here k
 rules or the identities: a sum is written out term by term, and the derivative is SymPy's. An
 unknown label is a row of indicators (each 0 or 1, one of them 1); so is an unknown arg max, so one
 check covers every label and every order of the entries.
+
+The notation cannot name an entry: renumbering the places along an axis, everywhere at once, changes
+neither the forward nor a closed form. So what holds in one entry, whatever the scalars are, holds
+in every entry that it can be renumbered to, and `representatives` gives one of each kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 
-from sympy import Add, Expr, Function, Integer, Symbol
+from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
+from sympy import Sum as IndexedSum
 
 from derive.definition import Definition
 from derive.exact import Indicator
-from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
+from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Reshaping, Sum, Unflatten
 from derive.symbols import Axis, Tensor
 
 Index = tuple[int, ...]
 Entries = dict[Index, Expr]
+
+# The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
+# cumulative sum, stays out of this table, and every entry of what holds it is checked.
+INDIFFERENT = (Sum, Max, ArgMax, OneHot, Flatten, Unflatten)
 
 
 class LargestOf(Function):
@@ -44,6 +54,54 @@ def indicators(group: str, count: int) -> list[Expr]:
     """0/1 symbols of which exactly one is 1: the last is written as 1 minus the others."""
     free = [Indicator(f"{group}, {k}", group) for k in range(count - 1)]
     return [*free, Integer(1) - Add(*free)]
+
+
+class TotalDerivative:
+    """The derivative of scalars by one variable: SymPy's ``diff`` of every operation by itself, put
+    together by the chain rule, and of an indexed sum term by term.
+
+    It is what ``e.diff(variable)`` gives. That one asks for the sign and the finiteness of
+    everything that it meets, which takes ten times as long.
+    """
+
+    def __init__(self, variable: Symbol | Indexed):
+        self.variable = variable
+        self.known: dict[Expr, Expr] = {variable: Integer(1)}
+
+    def of(self, e: Expr) -> Expr:
+        if e not in self.known:
+            self.known[e] = self._of(e)
+        return self.known[e]
+
+    def _of(self, e: Expr) -> Expr:
+        if not e.args:
+            return Integer(0)
+        if isinstance(e, IndexedSum):
+            term = self.of(e.function)
+            return IndexedSum(term, *e.limits) if term != 0 else term
+        conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
+        if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
+            return e.diff(self.variable)
+        inner = {k: d for k, arg in enumerate(e.args) if (d := self.of(arg)) != 0}
+        if isinstance(e, Add):
+            return Add(*inner.values())
+        return Add(*(Mul(_partial(e, k), d) for k, d in inner.items()))
+
+
+def _partial(e: Expr, k: int) -> Expr:
+    """The derivative of an operation by its k-th operand."""
+    if isinstance(e, LargestOf):
+        return e.fdiff(k + 1)
+    places = [
+        arg if arg.is_Number else Symbol(f"place{i}", real=True) for i, arg in enumerate(e.args)
+    ]
+    operands = dict(zip(places, e.args, strict=True))
+    return _partial_by(e.func(*places), places[k]).xreplace(operands)
+
+
+@lru_cache(maxsize=4096)
+def _partial_by(operation: Expr, place: Symbol) -> Expr:
+    return operation.diff(place)
 
 
 class SmallBatch:
@@ -93,14 +151,59 @@ class SmallBatch:
         forward.
         """
         axes = tuple(axes)
-        return {
-            i: self._scalar(e, dict(zip(axes, i, strict=True)), values or {})
-            for i in self.indices(axes)
-        }
+        return {i: self.scalar(e, axes, i, values) for i in self.indices(axes)}
+
+    def scalar(self, e: Expr, axes, i: Index, values: Mapping[str, Entries] | None = None) -> Expr:
+        """The entry ``i`` of ``e`` along ``axes``."""
+        return self._scalar(e, dict(zip(axes, i, strict=True)), values or {})
+
+    def representatives(self, axes, claim: Expr) -> list[Index]:
+        """Entries along ``axes`` of which every other is a renumbering, for the forward and
+        ``claim``.
+        """
+        axes = tuple(axes)
+        formulas = [claim, *(s.expression for s in self.definition.statements)]
+        if not all(map(self._treats_places_alike, formulas)):
+            return list(self.indices(axes))
+        return [i for i in self.indices(axes) if self._is_numbered_first(axes, i)]
+
+    def _treats_places_alike(self, e: Expr) -> bool:
+        return all(
+            type(node) in INDIFFERENT
+            and (not isinstance(node, Reshaping) or self._is_counted_as_declared(node))
+            for node in e.atoms(ArrayNode)
+        )
+
+    def _is_counted_as_declared(self, node: Reshaping) -> bool:
+        """An axis that is flattened in two orders has no renumbering that suits both."""
+        parts = node.binds if isinstance(node, Flatten) else node.brings
+        declared = dict(self.definition.flattened).get(self.definition.size(node.flat))
+        return tuple(map(self.definition.size, parts)) == declared
+
+    def _is_numbered_first(self, axes: tuple[Axis, ...], i: Index) -> bool:
+        """Whether the places along each axis are met in the order 0, 1, 2, ...
+
+        Axes of one size (a renamed axis, the parts of a flattened one) are renumbered together.
+        """
+        met: dict[Axis, int] = {}
+        for axis, place in zip(axes, i, strict=True):
+            for part, inner in self._places(axis, place):
+                if inner > met.get(part, 0):
+                    return False
+                met[part] = max(met.get(part, 0), inner + 1)
+        return True
+
+    def _places(self, axis: Axis, place: int) -> list[tuple[Axis, int]]:
+        """The axes that ``axis`` was flattened from, each with its place; itself, if it was not."""
+        axis, found = self.definition.size(axis), []
+        for part in reversed(dict(self.definition.flattened).get(axis, ())):
+            place, inner = divmod(place, self.sizes[part])
+            found = self._places(part, inner) + found
+        return found or [(axis, place)]
 
     def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
         if isinstance(e, Tensor):
-            entries = values[e.name] if e.name in values else self.entries(e.at_home)
+            entries = values[e.name] if e.name in values else self.entries(e)
             return entries[tuple(at[axis] for axis in e.axes)]
         if isinstance(e, Axis):
             return Integer(self.sizes[e])

@@ -72,26 +72,27 @@ class Tensor(Symbol):
     while something is being put together 'call' and 'pullback'.
     """
 
-    __slots__ = ("axes", "home", "role")
+    __slots__ = ("axes", "content", "home", "role")
 
     def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
-        assumptions.setdefault("real", True)
+        axes = tuple(axes)
+        home = axes if home is None else tuple(home)
+        return cls._made(name, axes, home, role, **{"real": True, **assumptions})
+
+    @classmethod
+    @lru_cache(maxsize=16384)  # what is the same object need not be compared
+    def _made(cls, name, axes, home, role, **assumptions) -> Tensor:
         self = Symbol.__xnew__(cls, name, **assumptions)
-        self.axes = tuple(axes)
-        self.home = tuple(axes if home is None else home)
-        self.role = role
+        self.axes, self.home, self.role = axes, home, role
+        along = " ".join((*(axis.name for axis in axes), "of", *(axis.name for axis in home)))
+        self.content = (name, role, along, *self._assumptions0)  # SymPy compares it all the time
         return self
 
     def __getnewargs_ex__(self):
         return (self.name, self.axes, self.home, self.role), self._assumptions_orig
 
     def _hashable_content(self):
-        along = (
-            *tuple(axis.name for axis in self.axes),
-            "of",
-            *tuple(axis.name for axis in self.home),
-        )
-        return (self.name, self.role, " ".join(along), *self._assumptions0)
+        return self.content
 
     @cacheit
     def sort_key(self, order=None):
@@ -120,18 +121,19 @@ class Tensor(Symbol):
 class Along(Atom):
     """The axes a node binds. An atom, so that substituting a *size* never touches a bound axis."""
 
-    __slots__ = ("axes",)
+    __slots__ = ("axes", "content")
 
     def __new__(cls, axes: Iterable[Axis]) -> Along:
         self = super().__new__(cls)
         self.axes = tuple(axes)
+        self.content = tuple(axis.name for axis in self.axes)
         return self
 
     def __getnewargs__(self):
         return (self.axes,)
 
     def _hashable_content(self):
-        return tuple(axis.name for axis in self.axes)
+        return self.content
 
     def _sympystr(self, printer):
         return ", ".join(axis.name for axis in self.axes)
@@ -178,9 +180,10 @@ def size_divisors(e: Basic) -> list[Expr]:
     return sorted(found, key=lambda e: e.sort_key())
 
 
-def tensors_in(e: Basic) -> list[Tensor]:
+@lru_cache(maxsize=16384)
+def tensors_in(e: Basic) -> tuple[Tensor, ...]:
     """The tensors met in ``e``, each in every way it is met, in canonical order."""
-    return sorted(e.atoms(Tensor), key=lambda t: (t.name, str(t)))
+    return tuple(sorted(e.atoms(Tensor), key=lambda t: (t.name, str(t))))
 
 
 def with_sizes(e: Expr, sizes: Mapping[Axis, Expr]) -> Expr:

@@ -10,20 +10,32 @@ from derive.nodes import ArrayNode, Reshaping, Sum
 from derive.symbols import Along
 
 
-def everywhere(e: Expr, rewrite: Callable[[Expr], Expr | None]) -> Expr:
+def everywhere(
+    e: Expr, rewrite: Callable[[Expr], Expr | None], known: dict[Expr, Expr] | None = None
+) -> Expr:
     """``rewrite`` applied to every node, operands first; a node for which it gives None stays.
 
     Indices (one-hots, arg maxima) are opaque: which entry they mean does not depend on how it is
-    written.
+    written. ``known`` is what ``rewrite`` has made of expressions before: they are looked up.
     """
+    known = {} if known is None else known
+    result = known.get(e)
+    if result is None:
+        result = known[e] = _rewritten(e, rewrite, known)
+    return result
+
+
+def _rewritten(e: Expr, rewrite: Callable[[Expr], Expr | None], known: dict[Expr, Expr]) -> Expr:
     if e.args:
         if isinstance(e, ArrayNode):
             if not isinstance(e, (Sum, Reshaping)):
                 return e
-            operand = everywhere(e.operand, rewrite)
+            operand = everywhere(e.operand, rewrite, known)
             e = e if operand is e.operand else _rebuilt(e, operand)
         else:
-            args = [arg if isinstance(arg, Along) else everywhere(arg, rewrite) for arg in e.args]
+            args = [
+                arg if isinstance(arg, Along) else everywhere(arg, rewrite, known) for arg in e.args
+            ]
             e = e if all(a is b for a, b in zip(args, e.args, strict=True)) else e.func(*args)
     result = rewrite(e)
     return e if result is None else result

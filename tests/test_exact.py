@@ -21,6 +21,10 @@ other = Indicator("i1 of another row", "another row")
         ((x + y) ** 2 + 1) ** Rational(3, 2) - (x**2 + 2 * x * y + y**2 + 1) ** Rational(3, 2),
         (x**2 + 1) ** Rational(1, 6) ** 1 * (x**2 + 1) ** Rational(1, 3) - sqrt(x**2 + 1),
         sqrt(2) * sqrt(3) - sqrt(6),
+        sqrt(2) / sqrt(x**2 + 2 * a + y**2) - 1 / sqrt((x**2 + y**2) / 2 + a),
+        sqrt(6) / sqrt(x + 6 * a) - 1 / sqrt(x / 6 + a),
+        (x / 3 + a) ** Rational(2, 3) * 9 ** Rational(1, 3) - (x + 3 * a) ** Rational(2, 3),
+        sqrt(p) / sqrt(x**2 + p * a) - 1 / sqrt(x**2 / p + a),
         exp(x + y) - exp(x) * exp(y),
         exp(x / 2) ** 2 - exp(x),
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
@@ -47,6 +51,9 @@ def test_what_is_zero_is_recognised(e):
     [
         sqrt(x**2 + 1) - x,
         sqrt(x**2) - x,
+        sqrt(2) / sqrt(x + 2 * a) - 1 / sqrt(x / 3 + a),
+        sqrt(z) / sqrt(x**2 + z * a) - 1 / sqrt(x**2 / z + a),  # z may be negative
+        sqrt(-x - y) - sympy.I * sqrt(x + y),  # true for one sign of x + y alone
         exp(x + y) - exp(x) - exp(y),
         1 / (x * (x + 1)) - 1 / x,
         Abs(x) - x,
