@@ -43,8 +43,9 @@ test-latex: $(READY)  ## the papers compile; installs Debian's pdflatex where th
 	command -v pdflatex >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends texlive-latex-base >/dev/null)
 	$(BIN)/python -m pytest -m engine
 
-site: $(READY)  ## a page for every forward, in site/
+site: $(READY)  ## a page for every forward and every lesson, in site/
 	$(BIN)/python -m derive site
+	$(BIN)/python examples/lessons/write.py --html site/lessons
 
 exercises: $(READY)  ## the 26 gradients of the network of names, beside autograd
 	$(BIN)/python examples/exercises.py

@@ -10,18 +10,15 @@ import subprocess
 from contextlib import contextmanager
 from time import monotonic
 
-import forwards
 import pytest
 
-import derive
-from derive.library import load
-from derive.presentation import document_of
-from derive.presentation.html import index, page
+from derive.presentation.html import fragment
+from derive.presentation.site import pages_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (400, 1400)
 PATIENCE = 60  # seconds for one answer: two cores are shared with the other tests
-SHOWN = ("batch_norm", "softmax_nll", "mlp", "tanh")
+FORWARDS = ("batch_norm", "softmax_nll", "mlp", "tanh", "Attention", "ClampedNLL", "LayerNorm")
 
 pytestmark = [
     pytest.mark.browser,
@@ -164,20 +161,31 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
+def pages(tmp_path_factory, shown, lessons):
     """The addresses of the pages, by name."""
     folder = tmp_path_factory.mktemp("pages")
-    documents = {name: document_of(derive.derive(name)) for name in SHOWN}
-    for forward in load(forwards.write(folder, "Attention", "ClampedNLL", "LayerNorm")):
-        documents[forward.definition.snake] = document_of(derive.derive(forward))
-    texts = {name: page(document) for name, document in documents.items()}
-    texts["index"] = index({f"{name}.html": document for name, document in documents.items()})
+    documents = {f"{name}.html": shown(name) for name in FORWARDS}
+    texts = pages_of(documents, "Gradients", "A page for every forward.")
+    written = lessons.as_pages(folder / "lessons")
+    texts |= {f"lessons/{path.name}": text for path, text in written.items()}
+    texts["notebook.html"] = AROUND.format(fragment(shown("batch_norm")))
+    (folder / "lessons").mkdir()
     for name, text in texts.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in texts}
+        (folder / name).write_text(text, encoding="utf-8")
+    return {name.removesuffix(".html"): (folder / name).as_uri() for name in texts}
 
 
-NAMES = (*SHOWN, "attention", "clamped_nll", "layer_norm", "index")
+# A page of somebody else's, with a summary and a formula of its own.
+AROUND = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"/><link rel="icon" href="data:,"/></head>
+<body style="margin: 8px; overflow-wrap: anywhere"><h1 id="own">Mine</h1>
+<details id="mine"><summary>Mine</summary><p>Mine</p></details>{}</body></html>"""
+NAMES = (
+    *FORWARDS,
+    "index",
+    "notebook",
+    *(f"lessons/{name}" for name in ("index", "clamped_loss", "saturated_tanh", "row_maximum")),
+)
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 FLAT_FORMULAS = """
     [...document.querySelectorAll('math')]
@@ -203,7 +211,7 @@ def test_a_page_loads_alone_and_fits(browser, pages, name, width):
     assert tab.value(OUTSIDE) == []
 
 
-@pytest.mark.parametrize("name", NAMES[:-1])
+@pytest.mark.parametrize("name", [n for n in NAMES if "index" not in n])
 def test_every_formula_has_a_size(browser, pages, name):
     tab = Tab(browser, pages[name], 1400)
     tab.value(OPEN_ALL)
@@ -219,6 +227,32 @@ def test_a_step_opens_on_a_click(browser, pages, width):
     tab.click("details summary")
     assert tab.value("document.querySelector('details').open")
     assert tab.value(seen)
+
+
+def test_a_group_opens_on_a_click(browser, pages):
+    tab = Tab(browser, pages["mlp"], 400)
+    assert not tab.value("document.querySelector('details.group').open")
+    tab.click("details.group summary")
+    assert tab.value("document.querySelector('details.group').open")
+    inside = "document.querySelector('details.group .right').getBoundingClientRect().height > 0"
+    assert tab.value(inside)
+
+
+STYLE_OF = """
+    ['#own', '#mine', '#mine summary', '#mine p', 'body'].map(s => {
+        const c = getComputedStyle(document.querySelector(s));
+        return [c.color, c.font, c.margin, c.padding, c.border, c.display, c.listStyle].join();
+    }).join('; ')
+"""
+
+
+def test_the_styles_of_a_notebook_reach_no_further_than_the_derivation(browser, pages):
+    tab = Tab(browser, pages["notebook"], 1400)
+    inside = "getComputedStyle(document.querySelector('.gradform .equations')).display"
+    assert tab.value(inside) == "grid"
+    with_it = tab.value(STYLE_OF)
+    tab.value("document.querySelector('.gradform').remove()")
+    assert tab.value(STYLE_OF) == with_it
 
 
 def test_dark_is_dark(browser, pages):

@@ -1,37 +1,42 @@
-"""The lessons are what their derivations say."""
+"""The lessons are what their derivations say, beside their forwards and as pages."""
 
-import importlib.util
-from pathlib import Path
+from xml.etree import ElementTree
 
-import pytest
-
-LESSONS = Path(__file__).resolve().parents[1] / "examples" / "lessons"
-
-
-@pytest.fixture(scope="module")
-def lessons():
-    spec = importlib.util.spec_from_file_location("lessons_write", LESSONS / "write.py")
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+import derive
+from derive.presentation.terminal import words_of
 
 
 def test_they_are_up_to_date(lessons):
-    for lesson in lessons.LESSONS:
-        assert (LESSONS / lesson.file.replace(".py", ".md")).read_text() == lessons.written(lesson)
+    for path, text in lessons.in_markdown().items():
+        assert path.read_text() == text, "run python examples/lessons/write.py"
 
 
 def test_what_they_state_is_read_off_the_derivation(lessons):
-    import derive
+    said = {
+        lesson.file: words_of(lesson.words(derive.derive(lessons.HERE / lesson.file)))
+        for lesson in lessons.LESSONS
+    }
+    assert "Where most ≥ miss² the gradient is 2·dloss·miss/N" in said["clamped_loss.py"]
+    assert "everywhere else it is 0" in said["clamped_loss.py"]
+    assert "is 0 for h = \N{MINUS SIGN}1 and 0 for h = 1" in said["saturated_tanh.py"]
+    assert "The derivative of probs by largest is zero" in said["row_maximum.py"]
+    assert "dlogits sums to zero along C" in said["row_maximum.py"]
 
-    text = lessons.clamped_loss(derive.derive(LESSONS / "clamped_loss.py"))
-    assert "everywhere else it is $0$" in text
-    text = lessons.saturated_tanh(derive.derive(LESSONS / "saturated_tanh.py"))
-    assert "$0$ for $h = -1$ and $0$ for $h = 1$" in text
-    text = lessons.row_maximum(derive.derive(LESSONS / "row_maximum.py"))
-    assert "The derivative of probs by largest is zero" in text
-    assert "dlogits sums to zero along C" in text
+
+def test_each_is_a_page_with_its_own_words_on_top(lessons, tmp_path):
+    assert lessons.main(["--html", str(tmp_path)]) == 0
+    assert len(list(tmp_path.iterdir())) == len(lessons.LESSONS) + 1
+    for lesson in lessons.LESSONS:
+        text = (tmp_path / lesson.file.replace(".py", ".html")).read_text(encoding="utf-8")
+        root = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+        assert root.find(".//h1").text == lesson.title
+        assert root.find(".//p[@class='lede']").find("math") is not None
+        assert len(list(root.iter("details"))) + len(list(root.iter("figure"))) > 2
+        assert lesson.title in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_one_that_is_out_of_date_is_seen(lessons, monkeypatch, capsys):
+    assert lessons.main(["--check"]) == 0
+    monkeypatch.setattr(lessons, "current", lambda path: "")
+    assert lessons.main(["--check"]) == 1
+    assert "clamped_loss.md" in capsys.readouterr().err

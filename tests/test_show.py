@@ -3,25 +3,28 @@
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from sympy import expand
 
-import derive
 from codegen.cli import gradform
 from derive.command import main
 from derive.presentation import document_of
-from derive.presentation.document import Derivation, Equations, Matrix
+from derive.presentation.derivations import TOGETHER
+from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
+from derive.presentation.terminal import rendered, words_of
 from derive.symbols import tensors_in
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def documents(proved):
-    return {name: document_of(p) for name, p in proved.items()}
+def documents(shown):
+    return {name: shown(name) for name in ("batch_norm", "softmax_nll")}
 
 
 def blocks(document, kind, section=None):
@@ -29,7 +32,7 @@ def blocks(document, kind, section=None):
     return [block for s in chosen for block in s.blocks if isinstance(block, kind)]
 
 
-def shown(capsys, *arguments) -> str:
+def printed(capsys, *arguments) -> str:
     assert main(["show", *arguments]) == 0
     return capsys.readouterr().out
 
@@ -62,33 +65,36 @@ def test_x_of_batch_norm_reaches_y_on_three_paths(proved):
 
 
 def test_it_answers_what_a_student_asks(capsys):
-    text = shown(capsys, "batch_norm", "--of", "x")
+    text = printed(capsys, "batch_norm", "--of", "x")
     assert "Why the derivative of var by mean is zero" in text
-    assert re.search(r"= 0 +because Sum\(diff, N\) = 0", text)
+    assert re.search(r"= 0 +because Σ\[N\] diff = 0", text)
     assert "var     (1, C) = Σ[N] diff2/(N \N{MINUS SIGN} 1)" in text
+    assert "Why Σ[N] diff = 0" in text and "definition: diff = x \N{MINUS SIGN} mean" in text
+    assert "with N/(N \N{MINUS SIGN} 1) because var divides by N \N{MINUS SIGN} 1" in text
     assert "through mean" in text and "through var" in text and "directly" in text
     closed = "gain·inv_std·(dy - dbias/N - dgain·xhat/(N - 1))".replace("-", "\N{MINUS SIGN}")
     assert f"dx    = {closed}" in text
 
 
 def test_of_leaves_the_other_gradients_out(capsys):
-    text = shown(capsys, "batch_norm", "--of", "gain")
+    text = printed(capsys, "batch_norm", "--of", "gain")
     assert "dgain = Σ[N](dy·xhat)" in text and "dbias" not in text and "dx " not in text
 
 
 def test_chain_shows_the_forward_and_the_chain_alone(capsys):
-    text = shown(capsys, "softmax_nll", "--chain")
+    text = printed(capsys, "softmax_nll", "--chain")
     assert "routed to the arg max along C" in text
     assert "To the closed form" not in text
 
 
-def test_a_matrix_product_is_shown_two_by_two():
-    matrices = blocks(document_of(derive.derive("linear")), Matrix)
-    assert [m.remark for m in matrices if m.remark] == [
-        "two by two entries: dbias = Sum(dy, N)",
-        "two by two entries: dweight = x.T @ dy",
-        "two by two entries: dx = dy @ weight.T",
+def test_a_matrix_product_is_shown_two_by_two(shown):
+    matrices = blocks(shown("linear"), Matrix)
+    assert [words_of(m.remark) for m in matrices] == [
+        "a sum: dbias = Σ[N] dy",
+        "a product of matrices: dweight = x.T @ dy",
+        "a product of matrices: dx = dy @ weight.T",
     ]
+    assert all(len(m.rows) == 2 for m in matrices)
 
 
 def test_the_small_batch_has_as_many_rows_as_were_asked_for(proved):
@@ -98,21 +104,64 @@ def test_the_small_batch_has_as_many_rows_as_were_asked_for(proved):
         assert len(matrix.rows) == entries and len(matrix.rows[0]) == 2
 
 
-def test_a_label_is_readable_in_the_small_batch(capsys):
-    assert "[labels_1 = 1]" in shown(capsys, "softmax_nll")
-
-
 def test_what_is_shown_is_the_record(proved, documents):
     for name, document in documents.items():
         form = proved[name].closed_form
         after = {step.after for step in form.steps} | {f.value for f in form.facts}
         for fact in form.facts:
             after |= {step.after for step in fact.steps}
-        for derivation in blocks(document, Derivation, "To the closed form"):
+        section = "To the closed form"
+        for derivation in blocks(document, Derivation, section):
             for line in derivation.steps:
                 assert line.right in after, f"{line.right} was not recorded"
-        *_, last = blocks(document, Equations, "To the closed form")
-        assert [line.right for line in last.lines] == [s.expression for s in form.statements]
+        tables = [block.lines for block in blocks(document, Equations, section)]
+        statements = [s.expression for s in form.statements]
+        assert statements in [[line.right for line in lines] for lines in tables]
+        for line in (line for lines in tables for line in lines if line.remark):
+            assert line.right in after, f"{line.right} was not recorded"
+
+
+def test_steps_that_a_reader_follows_at_once_are_one_line(documents):
+    chosen = blocks(documents["batch_norm"], Derivation, "To the closed form")
+    remarks = [words_of(line.remark) for d in chosen for line in d.steps]
+    assert "share: that sum is dgain, that sum is dbias" in remarks
+    assert all(a != b for a, b in pairwise(remarks)) and all(remarks)
+    (to_dx,) = (d for d in chosen if str(d.start.left) == "dx")
+    assert [words_of(line.remark).split(":")[0] for line in to_dx.steps] == [
+        "chain rule",
+        TOGETHER,
+        "factor",
+        "share",
+    ]
+
+
+def test_of_a_long_forward_an_overview_is_shown_and_opened_by_of(capsys, shown):
+    document = shown("mlp")
+    assert document.overview and not shown("batch_norm").overview
+    groups = [words_of(b.title) for b in blocks(document, Group)]
+    assert "inside of hpreact: 6 lines" in groups and "the graph of the forward" in groups
+    console = Console(width=160, color_system=None)
+    with console.capture() as captured:
+        console.print(rendered(document))
+    text = captured.get()
+    assert len(text.splitlines()) < 120
+    assert "chain rule: the gradients found so far" in text  # of gradients that took one step
+    assert "multiplied out" not in text and "--of INPUT shows the steps" in text
+    opened = printed(capsys, "mlp", "--of", "b2")
+    assert "multiplied out" in opened and "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}" not in opened
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_formulas_and_remarks_stay_within_the_width(documents, width):
+    for document in documents.values():
+        console = Console(width=width, color_system=None)
+        with console.capture() as captured:
+            console.print(rendered(document))
+        lines = captured.get().splitlines()
+        assert max(map(len, lines)) <= width
+        beside = any(re.search(r"= 0 +because Σ", line) for line in lines)
+        assert beside or width < 200
+        assert not beside or width > 40
 
 
 def test_code_stands_beside_the_derivation(capsys):
@@ -123,8 +172,8 @@ def test_code_stands_beside_the_derivation(capsys):
     assert "The code" not in capsys.readouterr().out
 
 
-def test_a_users_own_file_is_shown(capsys):
-    text = shown(capsys, str(ROOT / "examples" / "fourth_moment_norm.py"))
+def test_a_users_own_file_is_printed(capsys):
+    text = printed(capsys, str(ROOT / "examples" / "fourth_moment_norm.py"))
     assert "FourthMomentNorm" in text and "through fourth" in text
 
 
@@ -134,6 +183,10 @@ def test_a_users_own_file_is_shown(capsys):
         (("batch_norm", "--of", "y"), "y is no differentiable input of BatchNorm"),
         (("batch_norm", "--small-batch", "0"), "a person compares 1 to"),
         (("batch_norm", "--small-batch", "1000"), "a person compares 1 to"),
+        (("batch_norm", "--small-batch", "-1"), "a person compares 1 to"),
+        (("batch_norm", "--small-batch", "1"), "var divides by N - 1, which is 0 where N = 1"),
+        (("softmax_nll", "--of", "labels"), "labels is no differentiable input"),
+        (("batch_norm", "--output", "/dev"), "cannot be written"),
         (("no_such_thing",), "no_such_thing"),
         (("batch_norm", "--output", "/dev/null/x"), "cannot be written"),
     ],
@@ -155,8 +208,8 @@ def test_piped_text_is_plain_and_narrow_enough(tmp_path):
 
 def test_output_is_written_whole(tmp_path, capsys):
     file = tmp_path / "deep" / "batch_norm.txt"
-    assert shown(capsys, "batch_norm", "--output", str(file)) == ""
-    assert file.read_text() == shown(capsys, "batch_norm")
+    assert printed(capsys, "batch_norm", "--output", str(file)) == ""
+    assert file.read_text() == printed(capsys, "batch_norm")
     assert [f.name for f in file.parent.iterdir()] == ["batch_norm.txt"]
 
 
@@ -178,6 +231,25 @@ class Hostile(Forward):
 def test_what_a_terminal_would_obey_is_left_out(tmp_path, capsys):
     file = tmp_path / "hostile.py"
     file.write_text(HOSTILE)
-    text = shown(capsys, str(file))
+    text = printed(capsys, str(file))
     assert "\x1b" not in text and "\x07" not in text
     assert "[red]not a colour[/red]" in text
+
+
+def test_whoever_reads_may_stop_reading():
+    show = subprocess.Popen(
+        [sys.executable, "-m", "derive", "show", "tanh"], cwd=ROOT, stdout=-1, stderr=-1
+    )
+    show.stdout.close()
+    assert show.stderr.read() == b"" and show.wait() == 0
+
+
+def test_showing_needs_neither_the_checker_nor_the_templates():
+    """`derive.check` and the HTML templates are imported when they are asked for."""
+    program = (
+        "import sys; from derive.command import main; main(['show', 'tanh', '--chain']);"
+        "loaded = [m for m in sys.modules if m.startswith(('derive.checking', 'jinja2'))];"
+        "import derive, inspect;"
+        "assert not loaded and inspect.signature(derive.check) and derive.check.__doc__"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

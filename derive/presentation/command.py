@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import track
 
 from derive.command import DONE, guarded
 from derive.derivation import derive
@@ -17,8 +15,7 @@ from derive.errors import QuestionError
 from derive.library import forwards_from, list_forwards
 from derive.presentation.document import Document
 from derive.presentation.formats import FORMATS
-from derive.presentation.sections import CHAIN, FORWARD, document_of
-from derive.presentation.site import write_site
+from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.presentation.terminal import rendered
 from derive.proof import Proved
 from derive.writing import write_all
@@ -62,6 +59,10 @@ def site_command(
 def _site(names: Sequence[str], folder: Path) -> int:
     if folder.exists() and not folder.is_dir():
         raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
+    from rich.progress import track
+
+    from derive.presentation.site import write_site
+
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
     console = Console(stderr=True)
 
@@ -81,10 +82,9 @@ def _show(options: argparse.Namespace, lines: Lines) -> int:
         )
     proved = derive(options.name)
     _check_input(proved, options.of)
-    document = document_of(proved, options.of, lines(proved), options.small_batch)
-    if options.chain:
-        kept = tuple(s for s in document.sections if s.title in (FORWARD, CHAIN))
-        document = replace(document, sections=kept)
+    titles = (FORWARD, CHAIN) if options.chain else TITLES
+    code = lines(proved) if CODE in titles else {}
+    document = document_of(proved, options.of, code, options.small_batch, titles)
     text = None if options.format == "text" else FORMATS[options.format](document)
     if options.output is not None:
         plain = text if text is not None else _plain(document)

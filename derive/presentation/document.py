@@ -6,28 +6,69 @@ escapes. All records are frozen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sympy import Expr
+from sympy import Add, Basic, Expr
 
-Side = Expr | str
+# A sentence: plain text, or parts of it with formulas between them.
+Words = str | tuple[str | Basic, ...]
+Side = Expr | Words
+
+
+def parts_of(words: Side) -> tuple[str | Basic, ...]:
+    """Text and formulas in the order in which they are read."""
+    if isinstance(words, str):
+        return (words,) if words else ()
+    return words if isinstance(words, tuple) else (words,)
+
+
+def joined(parts: Iterable[Side], between: str = ", ") -> tuple[str | Basic, ...]:
+    """Several sentences or formulas as one sentence."""
+    found: list[str | Basic] = []
+    for i, part in enumerate(parts):
+        found += [between] * bool(i) + list(parts_of(part))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph. What stands between backquotes is a name from the forward."""
+    """A paragraph."""
 
-    text: str
+    words: Words
 
 
 @dataclass(frozen=True)
 class Equation:
-    """``left = right``, and a remark beside it; ``shape`` is that of the left side."""
+    """``left = right``, and a remark beside it; ``shape`` is that of the left side.
+
+    With "+" on the left, ``right`` is a term that is added to the line above.
+    """
 
     left: Side
     right: Side
-    remark: str = ""
+    remark: Words = ""
     shape: str = ""
+
+    @property
+    def is_term(self) -> bool:
+        return self.left == "+"
+
+    @property
+    def relation(self) -> str:
+        """``=``, or the sign of a term."""
+        return ("-" if self._subtracted else "+") if self.is_term else "="
+
+    @property
+    def shown(self) -> Side:
+        """What stands behind the relation."""
+        return -self.right if self._subtracted else self.right
+
+    @property
+    def _subtracted(self) -> bool:
+        e = self.right
+        negative = isinstance(e, Expr) and not isinstance(e, Add) and e.could_extract_minus_sign()
+        return self.is_term and negative
 
 
 @dataclass(frozen=True)
@@ -41,12 +82,23 @@ class Equations:
 class Derivation:
     """A chain of equal expressions: each with the rules that led to it, and why they hold.
 
-    ``title`` names what is derived, ``claim`` is what was reached.
+    ``title`` says what is derived, where the left side of ``start`` does not say it already.
     """
 
-    title: str
+    title: Words
     start: Equation
     steps: tuple[Equation, ...]
+
+    @property
+    def reached(self) -> Side:
+        """The right side of the last line."""
+        return (self.start, *self.steps)[-1].right
+
+    @property
+    def count(self) -> str:
+        """In words: the first line is a step only where it has a reason."""
+        steps = len(self.steps) + bool(self.start.remark)
+        return f"{steps} step" if steps == 1 else f"{steps} steps"
 
 
 @dataclass(frozen=True)
@@ -55,7 +107,7 @@ class Matrix:
 
     name: Side
     rows: tuple[tuple[Expr, ...], ...]
-    remark: str = ""
+    remark: Words = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +138,15 @@ class Graph:
     passes: frozenset[tuple[str, str]]
 
 
-Block = Prose | Equations | Derivation | Matrix | Code | Graph
+@dataclass(frozen=True)
+class Group:
+    """What a reader of the overview opens only if it is wanted."""
+
+    title: Words
+    blocks: tuple[Block, ...]
+
+
+Block = Prose | Equations | Derivation | Matrix | Code | Graph | Group
 
 
 @dataclass(frozen=True)
@@ -97,8 +157,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """``name`` is the forward's, ``summary`` its first paragraph."""
+    """``name`` is the forward's, ``summary`` the paragraphs of its docstring.
+
+    Of an ``overview`` a terminal, where nothing can be opened, shows no steps.
+    """
 
     name: str
-    summary: str
+    summary: tuple[Words, ...]
     sections: tuple[Section, ...]
+    overview: bool = False

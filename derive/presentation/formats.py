@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from derive.presentation.document import Document
-from derive.presentation.html import page
 from derive.presentation.markdown import markdown
 from derive.presentation.paper import latex_document
+
+
+def _page(document: Document) -> str:
+    from derive.presentation.html import page  # with Jinja, which no other format needs
+
+    return page(document)
+
 
 FORMATS: dict[str, Callable[[Document], str]] = {
     "markdown": markdown,
     "latex": latex_document,
-    "html": page,
+    "html": _page,
 }

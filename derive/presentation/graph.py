@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from zlib import crc32
 
 from derive.presentation.document import Graph
 
@@ -65,6 +66,11 @@ class Drawing:
     backward: tuple[str, ...]
     description: str
 
+    @property
+    def key(self) -> int:
+        """For the names of its parts, where several drawings stand on one page."""
+        return crc32(self.description.encode("utf-8", "replace"))
+
 
 @dataclass(frozen=True)
 class _Layers:
@@ -93,7 +99,12 @@ def drawing(graph: Graph) -> Drawing:
         height=round(_middle(len(layers.rows) - 1) + BOX_HEIGHT / 2 + MARGIN),
         boxes=tuple(
             Box(
-                n.name, n.shape, n.role, places[n.name], middles[n.name], widths[n.name], BOX_HEIGHT
+                n.name,
+                n.shape,
+                n.role,
+                round(places[n.name], 1),
+                middles[n.name],
+                round(widths[n.name], 1),
             )
             for n in graph.nodes
         ),

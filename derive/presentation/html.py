@@ -22,12 +22,15 @@ from derive.presentation.document import (
     Equation,
     Equations,
     Graph,
+    Group,
     Matrix,
     Prose,
     Side,
+    Words,
+    parts_of,
 )
 from derive.presentation.graph import drawing
-from derive.presentation.mathml import equation, mathml, matrix
+from derive.presentation.mathml import equation, inline, mathml, matrix
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -43,23 +46,19 @@ TEMPLATES = Environment(
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+# What a template prints: text, which it escapes, and formulas.
+Sentence = list[str | Markup]
+
+
 @dataclass(frozen=True)
 class Line:
-    """A line of aligned equations; formulas are MathML, the rest is text."""
+    """A line of aligned equations; formulas are MathML, the rest are words."""
 
     left: Markup
     relation: str
     right: Markup
     shape: str
-    remark: str
-
-
-@dataclass(frozen=True)
-class Words:
-    """A part of a paragraph: plain, or a name from the forward."""
-
-    text: str
-    is_name: bool
+    remark: Sentence
 
 
 @dataclass(frozen=True)
@@ -68,29 +67,37 @@ class Entry:
 
     page: str
     name: str
-    about: str
+    about: Sentence
 
 
-def page(document: Document, home: str = "") -> str:
-    """The document as one HTML file; ``home`` is the address of the index, if there is one."""
-    return _file("page", title=document.name, body=part(document), home=home)
+def page(document: Document, home: str = "", back: str = "") -> str:
+    """The document as one HTML file; ``home`` is the address of the index, if there is one, and
+    ``back`` its title.
+    """
+    return _file("page", title=document.name, body=_article(document), home=home, back=back)
 
 
-def index(documents: Mapping[str, Document]) -> str:
+def index(documents: Mapping[str, Document], title: str, about: str) -> str:
     """A page that leads to the others: ``documents`` by the name of their file."""
     entries = [
-        Entry(file, document.name, (_paragraphs(document.summary) or [""])[0])
+        Entry(file, document.name, _sentence(document.summary[0] if document.summary else ""))
         for file, document in documents.items()
     ]
-    return _file("index", title="Gradients", entries=entries)
+    return _file("index", title=title, about=about, entries=entries)
 
 
-def part(document: Document) -> Markup:
-    """The document without a page around it."""
+def fragment(document: Document) -> str:
+    """The document as a part of somebody else's page, with styles that reach no further and take
+    the colour of the text around it.
+    """
+    return _file("fragment", body=_article(document))
+
+
+def _article(document: Document) -> Markup:
     sections = [(s.title, [_block(b) for b in s.blocks]) for s in document.sections]
-    return _filled(
-        "document", name=document.name, summary=_paragraphs(document.summary), sections=sections
-    )
+    kinds = ["lede", *["source"] * len(document.summary)]
+    summary = list(zip(kinds, map(_sentence, document.summary), strict=False))
+    return _filled("document", name=document.name, summary=summary, sections=sections)
 
 
 def _file(template: str, **values) -> str:
@@ -104,36 +111,41 @@ def _filled(template: str, **values) -> Markup:
 
 def _block(block: Block) -> Markup:
     if isinstance(block, Prose):
-        return _filled("prose", words=list(_words(block.text)))
+        return _filled("prose", words=_sentence(block.words))
     if isinstance(block, Equations):
         return _filled("equations", lines=list(map(_line, block.lines)))
     if isinstance(block, Derivation):
         return _derivation(block)
     if isinstance(block, Matrix):
         formula = Markup(matrix(block.name, block.rows))
-        return _filled("matrix", formula=formula, remark=block.remark)
+        return _filled("matrix", formula=formula, remark=_sentence(block.remark))
     if isinstance(block, Code):
         return _filled("code", lines=block.lines)
+    if isinstance(block, Group):
+        blocks = list(map(_block, block.blocks))
+        return _filled("group", title=_sentence(block.title), blocks=blocks)
     if isinstance(block, Graph):
         return _filled("graph", drawing=drawing(block))
     raise TypeError(f"nothing renders {type(block).__name__} on a page")
 
 
 def _line(line: Equation) -> Line:
-    continued = line.left == "+"
-    left = Markup("") if continued or not line.left else _formula(line.left)
-    relation = "+" if continued else "="
-    return Line(left, relation, _formula(line.right), line.shape, line.remark)
+    left = Markup("") if line.is_term or not line.left else _formula(line.left)
+    relation = line.relation.replace("-", "\N{MINUS SIGN}")
+    return Line(left, relation, _formula(line.shown), line.shape, _sentence(line.remark))
 
 
 def _derivation(derivation: Derivation) -> Markup:
-    steps = derivation.steps
-    reached = steps[-1].right if steps else derivation.start.right
+    title, claim = (
+        _sentence(derivation.title),
+        Markup(equation(derivation.start.left, derivation.reached)),
+    )
+    said = any(isinstance(part, Markup) for part in title)  # a title with a formula is the claim
     return _filled(
         "derivation",
-        claim=Markup(equation(derivation.start.left, reached)),
-        title="" if derivation.title == str(derivation.start.left) else derivation.title,
-        count=len(steps) + bool(derivation.start.remark),
+        claim=title if said else [claim],
+        title=[] if said else title,
+        count=derivation.count,
         lines=list(map(_line, _chain(derivation))),
     )
 
@@ -152,11 +164,5 @@ def _formula(side: Side) -> Markup:
     return Markup(mathml(side))
 
 
-def _words(text: str) -> Iterator[Words]:
-    for i, words in enumerate(text.split("`")):
-        if words:
-            yield Words(words, is_name=i % 2 == 1)
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(p.split()) for p in text.split("\n\n") if p.strip()]
+def _sentence(words: Words) -> Sentence:
+    return [p if isinstance(p, str) else Markup(inline(p)) for p in parts_of(words)]

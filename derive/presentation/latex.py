@@ -16,8 +16,8 @@ from sympy.core.alphabets import greeks
 from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
-from derive.exact import Indicator
 from derive.nodes import ArrayNode, Reduction
+from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Axis, Tensor
 from derive.text import (
     LARGEST_DIVISOR,
@@ -210,17 +210,17 @@ class _Latex(LatexPrinter):
         return name if e.axes == e.home else f"{name}_{{{', '.join(map(self._print, e.axes))}}}"
 
     def _print_Symbol(self, e: Symbol) -> str:
-        """A size, the scalar of an entry, ``x_1_2``, or an indicator, ``[labels_1 = 2]``."""
-        label = re.fullmatch(r"\[(\w+) = (\d+)\]", e.name)
-        if label is not None:
-            return rf"\mathbf{{1}}[\,{self._print(Symbol(label[1]))} = {label[2]}\,]"
-        name, index = re.fullmatch(r"(.*?)((?:_\d+)*)", e.name, re.DOTALL).groups()
-        places = index.replace("_", ",")[1:]
+        """A size, or an entry of a tensor."""
+        name, index = entry_of(e)
         shown = latex_name(name) if isinstance(e, Axis) else gradient_name(name)
-        return shown + (f"_{{{places}}}" if places else "")
+        return shown + (f"_{{{','.join(index)}}}" if index else "")
 
-    def _print_Indicator(self, e: Indicator) -> str:
-        return rf"\mathbf{{1}}[\,{text_in_formula(e.name)}\,]"
+    def _print_Chosen(self, e: Chosen) -> str:
+        place, number = map(self._print, e.args)
+        return rf"\mathbf{{1}}[\,{place} = {number}\,]"
+
+    def _print_ArgMaxOf(self, e: ArgMaxOf) -> str:
+        return rf"\arg\max\left({', '.join(map(self._print, e.args))}\right)"
 
 
 def named(function: str) -> str:
@@ -232,7 +232,7 @@ def text_in_formula(text: str) -> str:
     LaTeX, KaTeX and MathJax agree on how it is written.
     """
     signs = {"_": r"\_", "*": r"{\ast}", "<": "<", ">": ">", "\\": r"\backslash ", "|": r"\vert "}
-    parts = re.split(r"([^A-Za-z0-9 ,.;:()=+/'?!\[\]-])", " ".join(text.split()))
+    parts = re.split(r"([^A-Za-z0-9 ,.;:()=+/'?!\[\]-])", re.sub(r"\s+", " ", text))
     return "".join(
         rf"\text{{{part}}}" if i % 2 == 0 else signs.get(part) or _sign(part)
         for i, part in enumerate(parts)

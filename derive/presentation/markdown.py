@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from sympy import Basic
+
 from derive.presentation.document import (
     Block,
     Code,
@@ -17,18 +19,15 @@ from derive.presentation.document import (
     Equation,
     Equations,
     Graph,
+    Group,
     Matrix,
     Prose,
+    Words,
+    parts_of,
 )
-from derive.presentation.latex import text_in_formula, width
-from derive.presentation.paper import (
-    bracketed,
-    entries,
-    heading,
-    left_side,
-    right_lines,
-    sign_of,
-)
+from derive.presentation.latex import latex_formula, width
+from derive.presentation.paper import bracketed, entries, left_side, right_lines, side
+from derive.presentation.terminal import words_of
 
 LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
 SPECIAL = {c: f"\\{c}" for c in "\\`*_{}[]#!~"} | {
@@ -44,8 +43,7 @@ IN_FORMULA = {"<": r"\lt ", ">": r"\gt ", "|": r"\vert "}
 def markdown(document: Document) -> str:
     """The whole document; it ends with a line break."""
     parts = [f"# {escaped(document.name)}"]
-    if document.summary:
-        parts.append(escaped(document.summary.split("\n\n")[0]))
+    parts += map(_sentence, document.summary)
     for section in document.sections:
         parts.append(f"## {escaped(section.title)}")
         for block in section.blocks:
@@ -55,8 +53,16 @@ def markdown(document: Document) -> str:
 
 def escaped(text: str) -> str:
     """Words, of which nothing is a sign of Markdown or HTML any more."""
-    shown = "".join(SPECIAL.get(c, c if c.isprintable() else " ") for c in " ".join(text.split()))
-    return re.sub(r"^(\d+)?([-+.)=])", r"\1\\\2", shown)
+    return _not_a_list(_inside_a_line(" ".join(text.split())))
+
+
+def _inside_a_line(text: str) -> str:
+    return "".join(SPECIAL.get(c, c if c.isprintable() else " ") for c in text)
+
+
+def _not_a_list(line: str) -> str:
+    """Nor a heading or a rule: what these begin with is escaped."""
+    return re.sub(r"^(\d+)?([-+.)=])", r"\1\\\2", line)
 
 
 def in_formula(tex: str) -> str:
@@ -65,23 +71,35 @@ def in_formula(tex: str) -> str:
 
 def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Prose):
-        yield _prose(block.text)
+        yield _sentence(block.words)
     elif isinstance(block, Equations):
         shapes = any(line.shape for line in block.lines)
         yield _table(block.lines) if shapes else _aligned(block.lines)
     elif isinstance(block, Derivation):
-        yield heading(block, escaped, "\n") + _aligned((block.start, *block.steps))
+        title = f"{_sentence(block.title)}:\n\n" if block.title else ""
+        yield title + _aligned((block.start, *block.steps))
     elif isinstance(block, Matrix):
         yield from _matrix(block)
     elif isinstance(block, Code):
         yield _fence(block.lines)
+    elif isinstance(block, Group):
+        yield f"<details><summary>{escaped(words_of(block.title))}</summary>"
+        for inner in block.blocks:
+            yield from _block(inner)
+        yield "</details>"
     elif not isinstance(block, Graph):  # a graph is for a page
         raise TypeError(f"nothing writes {type(block).__name__} in Markdown")
 
 
-def _prose(text: str) -> str:
-    parts = re.split("(`[^`]+`)", " ".join(text.split()))
-    return "".join(part if i % 2 else escaped(part) for i, part in enumerate(parts))
+def _sentence(words: Words) -> str:
+    """Words with their formulas between dollars."""
+    return _not_a_list("".join(map(_part, parts_of(words))))
+
+
+def _part(part: str | Basic) -> str:
+    if not isinstance(part, str):
+        return f"${in_formula(latex_formula(part))}$"
+    return _inside_a_line(re.sub(r"\s+", " ", part))
 
 
 def _table(lines: Iterable[Equation]) -> str:
@@ -92,8 +110,8 @@ def _table(lines: Iterable[Equation]) -> str:
         cells = [
             f"${left}$" if left else "",
             escaped(line.shape),
-            f"${sign_of(line)} {in_formula(formula)}$",
-            escaped(line.remark),
+            f"${line.relation} {in_formula(formula)}$",
+            _sentence(line.remark),
         ]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -110,10 +128,10 @@ def _display(lines: Iterable[tuple[str, Equation]]) -> str:
 
 def _rows(left: str, line: Equation) -> Iterator[str]:
     first, *others = right_lines(line, LINE)
-    rows = [f"{left} &{sign_of(line)} {first}", *(rf"&\qquad {{}}{text}" for text in others)]
+    rows = [f"{left} &{line.relation} {first}", *(rf"&\qquad {{}}{text}" for text in others)]
     if line.remark:
-        remark = rf"{{\small {text_in_formula(line.remark)}}}"
-        if width(rows[-1]) + len(line.remark) <= BESIDE:
+        remark = rf"{{\small {side(line.remark)}}}"
+        if width(rows[-1]) + width(remark) <= BESIDE:
             rows[-1] += f" && {remark}"
         else:
             rows.append(rf"&\qquad {remark}")
@@ -122,7 +140,7 @@ def _rows(left: str, line: Equation) -> Iterator[str]:
 
 def _matrix(matrix: Matrix) -> Iterator[str]:
     if matrix.remark:
-        yield f"{escaped(matrix.remark[0].upper() + matrix.remark[1:])}:"
+        yield f"{_sentence(matrix.remark)}:"
     whole = bracketed(matrix)
     yield f"$$\n{in_formula(whole)}\n$$" if whole else _display(entries(matrix))
 

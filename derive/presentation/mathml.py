@@ -6,7 +6,6 @@ whatever a tensor is called. It keeps to MathML Core: no attribute that only one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from fractions import Fraction
 from xml.etree.ElementTree import Element, tostring
@@ -16,24 +15,27 @@ from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.printer import Printer
 
-from derive.exact import Indicator
 from derive.nodes import ArrayNode, OneHot, Reduction, Reshaping
-from derive.presentation.document import Side
+from derive.presentation.document import Side, parts_of
+from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Along, Axis, Tensor
 from derive.text import decimal, numerator_and_denominator, ordered_factors, ordered_terms
 
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
 RELATIONS = {"==": "=", "!=": "\u2260", "<=": "\u2264", ">=": "\u2265"}
 FUNCTIONS = {"sign": "sgn", "LargestOf": "max", "Min": "min", "Max": "max"}
-INDEXED = re.compile(r"(.+?)((?:_\d+)*)")  # a name, and what an entry of it is numbered by
 TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
-CHOSEN = re.compile(r"\[(\w+) = (\d+)\]")
 EVERYTHING_BINDS_TIGHTER = PRECEDENCE["Lambda"]
 
 
 def mathml(e: Side) -> str:
     """``e`` as a ``<math>`` element in display style; a string is taken for a name."""
     return _closed([_element(e)])
+
+
+def inline(e: Basic) -> str:
+    """``e`` as a ``<math>`` element within a line of text."""
+    return _closed([_element(e)], display="inline")
 
 
 def equation(left: Side, right: Side) -> str:
@@ -48,13 +50,22 @@ def matrix(name: Side, rows: Iterable[Iterable[Expr]]) -> str:
     return _closed([_element(name), _operator("="), brackets])
 
 
-def _closed(children: Iterable[Element]) -> str:
-    math = _with(Element("math", {"display": "block"}), children)
+def _closed(children: Iterable[Element], display: str = "block") -> str:
+    math = _with(Element("math", {"display": display}), children)
     return tostring(math, encoding="unicode", short_empty_elements=False)
 
 
 def _element(e: Side) -> Element:
+    if isinstance(e, tuple):
+        return _row(*map(_part, parts_of(e)))
     return _name(e) if isinstance(e, str) else _MathML().doprint(e)
+
+
+def _part(part: str | Basic) -> Element:
+    """Of words: text stands upright, with its spaces."""
+    if not isinstance(part, str):
+        return _element(part)
+    return _leaf("mtext", part.replace(" ", "\u00a0"))
 
 
 def _leaf(tag: str, text: str, **attributes: str) -> Element:
@@ -79,15 +90,6 @@ def _operator(sign: str, **attributes: str) -> Element:
 def _name(text: str) -> Element:
     """A browser slants a name of one letter; the style sheet does so to longer ones."""
     return _leaf("mi", text) if len(text) == 1 else _leaf("mi", text, **{"class": "name"})
-
-
-def _indexed(name: str) -> Element:
-    """``dy_1_2`` is entry 1, 2 of dy."""
-    tensor, digits = INDEXED.fullmatch(name).groups()
-    if not digits:
-        return _name(name)
-    index = digits.strip("_").split("_")
-    return _subscript(_name(tensor), _listed(_leaf("mn", digit) for digit in index))
 
 
 def _brackets(inside: Element, left: str = "(", right: str = ")") -> Element:
@@ -145,11 +147,19 @@ class _MathML(Printer):
     # Atoms
 
     def _print_Symbol(self, e: Symbol) -> Element:
-        """A scalar of a small batch: ``dy_1_2``, or ``[labels_1 = 2]`` for a choice."""
-        if chosen := CHOSEN.fullmatch(e.name):
-            label, entry = chosen.groups()
-            return _indicator(_row(_indexed(label), _operator("="), _leaf("mn", entry)))
-        return _indexed(e.name)
+        """An entry of a tensor."""
+        name, index = entry_of(e)
+        if not index:
+            return _name(name)
+        return _subscript(_name(name), _listed(_leaf("mn", number) for number in index))
+
+    def _print_Chosen(self, e: Chosen) -> Element:
+        place, number = map(self._print, e.args)
+        return _indicator(_row(place, _operator("="), number))
+
+    def _print_ArgMaxOf(self, e: ArgMaxOf) -> Element:
+        sign = _leaf("mi", "arg\u2009max", mathvariant="normal")
+        return _row(sign, _operator(APPLY), _brackets(_listed(map(self._print, e.args))))
 
     def _print_Tensor(self, e: Tensor) -> Element:
         if e.axes == e.home:
@@ -158,9 +168,6 @@ class _MathML(Printer):
 
     def _print_Axis(self, e: Axis) -> Element:
         return _name(e.name)
-
-    def _print_Indicator(self, e: Indicator) -> Element:
-        return _indicator(_leaf("mtext", e.name))
 
     def _print_Along(self, e: Along) -> Element:
         return _listed(map(self._print, e.axes))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sympy import Expr
 
-from derive.presentation.html import part
+from derive.presentation.html import fragment
 from derive.presentation.latex import latex_formula
 from derive.presentation.sections import document_of
 from derive.symbols import Tensor
@@ -14,7 +14,7 @@ from derive.symbols import Tensor
 
 def html_of(proved) -> str:
     """The whole derivation of a `Proved`, without a page around it."""
-    return str(part(document_of(proved)))
+    return fragment(document_of(proved))
 
 
 def latex_of(equations: Iterable[tuple[Tensor, Expr]]) -> str:

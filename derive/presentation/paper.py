@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from sympy import Add, Expr
+from sympy import Expr
 
 from derive.presentation.document import (
     Block,
@@ -16,9 +15,12 @@ from derive.presentation.document import (
     Equation,
     Equations,
     Graph,
+    Group,
     Matrix,
     Prose,
     Side,
+    Words,
+    parts_of,
 )
 from derive.presentation.latex import (
     formula_lines,
@@ -51,8 +53,7 @@ PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 def latex_document(document: Document) -> str:
     """A whole ``.tex`` file."""
     parts = [PREAMBLE, f"\\section*{{{latex_text(document.name)}}}\n"]
-    if document.summary:
-        parts.append(f"{latex_text(document.summary.split(chr(10) * 2)[0])}\n")
+    parts += [f"{words_of(paragraph)}\n" for paragraph in document.summary]
     for section in document.sections:
         parts.append(f"\\subsection*{{{latex_text(section.title)}}}\n%")
         parts += [f"{text}\n%" for block in section.blocks for text in _block(block)]
@@ -61,27 +62,30 @@ def latex_document(document: Document) -> str:
 
 def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Prose):
-        words = re.split("`([^`]*)`", block.text)
-        yield "".join(
-            rf"\texttt{{{latex_text(part)}}}" if i % 2 else latex_text(part)
-            for i, part in enumerate(words)
-        )
+        yield words_of(block.words)
     elif isinstance(block, Equations):
         yield aligned(block.lines)
     elif isinstance(block, Derivation):
-        yield heading(block, latex_text, "%\n") + aligned((block.start, *block.steps))
+        title = f"{words_of(block.title)}:%\n" if block.title else ""
+        yield title + aligned((block.start, *block.steps))
     elif isinstance(block, Matrix):
         yield from _matrix(block)
     elif isinstance(block, Code):
         yield _verbatim(block.lines)
+    elif isinstance(block, Group):  # paper has room for all of it
+        yield rf"\paragraph{{{words_of(block.title)}}}"
+        for inner in block.blocks:
+            yield from _block(inner)
     elif not isinstance(block, Graph):  # a graph is for a page
         raise TypeError(f"nothing writes {type(block).__name__} in LaTeX")
 
 
-def heading(derivation: Derivation, escape: Callable[[str], str], end: str) -> str:
-    """What is derived, where the first line does not say it already."""
-    named = derivation.title == str(derivation.start.left)
-    return "" if named else f"{escape(derivation.title)}:\n{end}"
+def words_of(words: Words) -> str:
+    """A sentence with its formulas."""
+    return "".join(
+        latex_text(part) if isinstance(part, str) else f"${latex_formula(part)}$"
+        for part in parts_of(words)
+    )
 
 
 def aligned(lines: Iterable[Equation]) -> str:
@@ -90,7 +94,7 @@ def aligned(lines: Iterable[Equation]) -> str:
 
 
 def left_side(line: Equation) -> str:
-    return "" if line.left == "+" else side(line.left)
+    return "" if line.is_term else side(line.left)
 
 
 def _display(lines: list[tuple[str, Equation]]) -> str:
@@ -105,31 +109,19 @@ def _rows(left: str, line: Equation, room: int) -> Iterator[str]:
     if width(left) > LONG_LEFT:
         yield rf"\rlap{{$\displaystyle {left}$}} & &&"
         left = ""
-    remark = ", ".join(filter(None, [line.shape, line.remark]))
+    remark = ", ".join(filter(None, [latex_text(line.shape), words_of(line.remark)]))
     *before, last = right_lines(line, room - 3)
-    start = f"{left} &{sign_of(line)} "
+    start = f"{left} &{line.relation} "
     for text in before:
         yield f"{start}{fitted(text, room)} &&"
         start = r"&\qquad {}"
-    yield f"{start}{fitted(last, room)} &&" + (rf" \remark{{{latex_text(remark)}}}" * bool(remark))
-
-
-def sign_of(line: Equation) -> str:
-    """``=``, or the sign of a term that is added to the line above."""
-    return ("-" if _subtracted(line) else "+") if line.left == "+" else "="
-
-
-def _subtracted(line: Equation) -> bool:
-    e = line.right
-    return isinstance(e, Expr) and not isinstance(e, Add) and e.could_extract_minus_sign()
+    yield f"{start}{fitted(last, room)} &&" + (rf" \remark{{{remark}}}" * bool(remark))
 
 
 def right_lines(line: Equation, room: int) -> list[str]:
     """What stands behind the sign."""
-    if isinstance(line.right, str):
-        return [text_in_formula(line.right)]
-    term = line.left == "+"
-    return formula_lines(-line.right if term and _subtracted(line) else line.right, room)
+    shown = line.shown
+    return formula_lines(shown, room) if isinstance(shown, Expr) else [side(shown)]
 
 
 def fitted(text: str, room: int) -> str:
@@ -142,12 +134,16 @@ def fitted(text: str, room: int) -> str:
 
 
 def side(side: Side) -> str:
-    return text_in_formula(side) if isinstance(side, str) else latex_formula(side)
+    """One side of an equation: a formula, or words within one."""
+    return "".join(
+        text_in_formula(part) if isinstance(part, str) else latex_formula(part)
+        for part in parts_of(side)
+    )
 
 
 def _matrix(matrix: Matrix) -> Iterator[str]:
     if matrix.remark:
-        yield latex_text(f"{matrix.remark[0].upper()}{matrix.remark[1:]}:")
+        yield f"{words_of(matrix.remark)}:"
     whole = bracketed(matrix)
     yield f"\\[\n{whole}\n\\]" if whole else _display(list(entries(matrix)))
 

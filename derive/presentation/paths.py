@@ -1,8 +1,8 @@
-"""The paths by which an input reaches the output: directly, and through each statistic.
+"""The paths by which a tensor reaches the output: directly, and through each statistic.
 
-A statistic is a statement that was summed along an axis of the input and is broadcast back along
+A statistic is a statement that was summed along an axis of the tensor and is broadcast back along
 it, such as a mean or a variance. Holding all statistics fixed leaves the direct path; what a single
-one contributes is its own gradient times its derivative by the input. The contributions add up to
+one contributes is its own gradient times its derivative by the tensor. The contributions add up to
 the gradient.
 """
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from derive.chain import adjoint_of, derive_chain
-from derive.closed_form import draft
+from derive.closed_form import ClosedForm, draft
 from derive.definition import Definition
+from derive.facts import along
 from derive.layout import layouts_of
-from derive.nodes import Max, Sum
-from derive.symbols import Tensor
+from derive.symbols import Tensor, tensors_in
 
 
 @dataclass(frozen=True)
@@ -30,42 +30,83 @@ class Path:
     contribution: Expr
 
 
-def paths_to(definition: Definition, of: Tensor) -> list[Path]:
-    """The contributions to the gradient of an input; empty where there is only one path."""
+def branching(definition: Definition) -> Iterator[Tensor]:
+    """The tensors at which paths part: several statements read them, and they have statistics that
+    none before them has.
+    """
+    tensors = [*definition.differentiable, *(s.tensor for s in definition.statements)]
+    met: set[Tensor] = set()
+    for tensor in tensors:
+        readers = [s for s in definition.statements if tensor in tensors_in(s.expression)]
+        statistics = set(_statistics(definition, tensor))
+        if len(readers) > 1 and not statistics <= met:
+            met |= statistics
+            yield tensor
+
+
+def paths_to(definition: Definition, of: Tensor, whole: ClosedForm | None = None) -> list[Path]:
+    """The contributions to the gradient of a tensor; empty where there is only one path.
+
+    They are written in the upstream gradient, values of the forward, and the gradients that keep a
+    name and are the same on every path. ``whole`` is the `draft` of the definition's chain, where
+    that is at hand.
+    """
     statistics = list(_statistics(definition, of))
     if not statistics:
         return []
-    whole = draft(derive_chain(definition))
-    found = [Path(of, None, _gradient(definition, definition.output, statistics, of, {}))]
+    whole = whole or draft(derive_chain(definition))
+    part = _draft(definition, definition.output, statistics, of)
+    held = {t.name for t in statistics}
+    own = {f"d{name}" for name in definition.by_name if definition.depending_on(name) & held}
+    found = [Path(of, None, _inlined(part, of, own))]
     for statistic in statistics:
-        others = [t for t in statistics if t != statistic]
+        part = _draft(definition, statistic, [t for t in statistics if t != statistic], of)
+        own = {adjoint.name for adjoint in part.chain.adjoints}
         given = {adjoint_of(statistic): whole.closed[f"d{statistic.name}"]}
-        contribution = _gradient(definition, statistic, others, of, given)
-        found.append(Path(of, statistic, contribution))
+        found.append(Path(of, statistic, _inlined(part, of, own).xreplace(given)))
     return found
 
 
 def _statistics(definition: Definition, of: Tensor) -> Iterator[Tensor]:
+    """The first statements on the way from ``of`` that have size 1 along an axis of it."""
     layouts = layouts_of(definition)
-    depending = definition.depending_on(of.name)
-    for statement in definition.statements[:-1]:
-        kept = {dim.axis for dim in layouts[statement.name] if dim.one}
-        reduces = statement.expression.has(Sum, Max)
-        if reduces and kept & set(of.home) and statement.name in depending:
-            yield statement.tensor
+    found = set()
+    for axis in of.home:
+        along_axis = {of.name}
+        for statement in definition.statements[:-1]:
+            if not along_axis & {t.name for t in tensors_in(statement.expression)}:
+                continue
+            if axis in statement.tensor.home:
+                along_axis.add(statement.name)
+            elif any(dim.one and dim.axis == axis for dim in layouts[statement.name]):
+                found.add(statement.name)
+    return (s.tensor for s in definition.statements if s.name in found)
 
 
-def _gradient(
-    definition: Definition, output: Tensor, held: list[Tensor], of: Tensor, given
-) -> Expr:
-    """The derivative of ``output`` by ``of``, with the tensors ``held`` taken as given."""
-    names = {t.name for t in held}
+def _draft(definition: Definition, output: Tensor, held: list[Tensor], of: Tensor) -> ClosedForm:
+    """The gradients of ``output``, with ``of`` and the tensors ``held`` taken as given."""
+    given = Tensor(of.name, of.home, role="input")
+    names = {t.name for t in (*held, of)}
     statements = []
     for statement in definition.statements:
         if statement.name not in names:
-            statements.append(statement)
+            e = _met_as(given, statement.expression)
+            statements.append(replace(statement, expression=e))
         if statement.tensor == output:
             break
-    part = replace(definition, inputs=(*definition.inputs, *held), statements=tuple(statements))
-    closed = draft(derive_chain(part)).closed[f"d{of.name}"]
-    return closed.xreplace(given)
+    others = [t for t in (*definition.inputs, *held) if t.name != of.name]
+    part = replace(definition, inputs=(*others, given), statements=tuple(statements))
+    return draft(derive_chain(part))
+
+
+def _met_as(tensor: Tensor, e: Expr) -> Expr:
+    """``e`` with ``tensor`` in place of the one of the same name."""
+    return e.xreplace({t: tensor.along(t.axes) for t in tensors_in(e) if t.name == tensor.name})
+
+
+def _inlined(form: ClosedForm, of: Tensor, own: set[str]) -> Expr:
+    """The gradient of ``of`` with the gradients in ``own`` written out."""
+    e = form.closed[f"d{of.name}"]
+    while kept := [t for t in tensors_in(e) if t.name in own and t.name in form.closed]:
+        e = e.xreplace({t: along(form.closed[t.name], t) for t in kept})
+    return _met_as(of, e)

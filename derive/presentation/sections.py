@@ -6,44 +6,46 @@ that the closed form was found by, the facts those that it used, the matrices th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
 
-from sympy import Expr, Symbol
-
-from derive.chain import Adjoint, adjoint_of
-from derive.closed_form import ClosedForm, ClosedStatement
+from derive.chain import Adjoint
+from derive.closed_form import ClosedForm
 from derive.definition import Definition
-from derive.exact import Indicator
-from derive.findings import Balance, NoInfluence, findings_of
 from derive.layout import layouts_of, shape
-from derive.matrix_example import recognised_products
-from derive.nodes import Sum
+from derive.presentation.derivations import derivations_of, findings_in
+from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import (
     Block,
     Code,
-    Derivation,
     Document,
     Equation,
     Equations,
     Graph,
-    Matrix,
+    Group,
     Node,
     Prose,
     Section,
+    Words,
+    joined,
 )
-from derive.presentation.paths import paths_to
-from derive.proof import Proved, inlined
-from derive.small_batch import SmallBatch
-from derive.steps import Fact, Step
+from derive.presentation.paths import branching, paths_to
+from derive.presentation.small import small_batches
+from derive.proof import Proved
 from derive.symbols import Tensor, tensors_in
-from derive.text import formula
 
-FORWARD, CHAIN = "The forward", "The chain"
+TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
+    "The forward",
+    "The chain",
+    "To the closed form",
+    "What else was found",
+    "The small batch",
+    "What was proved",
+    "The code",
+)
 
-# Rules that multiply out and collect: a reader follows several of them at once.
-ROUTINE = frozenset({"distribute", "linear", "constant factor", "nested sums"})
-TOGETHER = "multiplied out; what does not vary along an axis moves out of its sum"
+LONGEST_WHOLE = 12  # statements; of a longer forward an overview is shown
 
 
 def document_of(
@@ -51,32 +53,35 @@ def document_of(
     of: str | None = None,
     code: Mapping[str, str] | None = None,
     entries: int = 3,
+    titles: Collection[str] = TITLES,
 ) -> Document:
     """The derivation of ``proved``; with ``of`` that of one input's gradient alone.
 
     ``entries`` is the size of the first axis in the small batch. ``code`` has the line of a program
-    for every statement of the closed form, by its name.
+    for every statement of the closed form, by its name. ``titles`` are the sections that are
+    wanted.
     """
     definition = proved.definition
     wanted = _on_the_way(proved, of)
-    sections = [
-        Section(FORWARD, (*_forward(definition), _graph(proved))),
-        Section(CHAIN, tuple(_chain(proved, wanted, of))),
-        Section("To the closed form", tuple(_closed_form(proved, wanted))),
-        Section("What else was found", tuple(_found(definition, wanted))),
-        Section("The small batch", tuple(_small_batches(proved, wanted, of, entries))),
-        Section("What was proved", tuple(_proof(proved, wanted))),
-    ]
-    if code:
-        lines = tuple((name, line) for name, line in code.items() if name in wanted)
-        sections.append(Section("The code", (Code(lines),)))
+    overview = of is None and len(definition.statements) > LONGEST_WHOLE
+    blocks: dict[str, Iterator[Block]] = {
+        FORWARD: _forward(proved, overview),
+        CHAIN: _chain(proved, wanted, of, overview),
+        CLOSED_FORM: _closed_form(proved, wanted),
+        FOUND: findings_in(proved, wanted),
+        SMALL_BATCH: small_batches(proved, wanted, of, entries, overview),
+        PROVED: _proof(proved),
+        CODE: _code(code or {}, wanted),
+    }
+    sections = (Section(title, tuple(blocks[title])) for title in TITLES if title in titles)
     sections = tuple(section for section in sections if section.blocks)
-    return Document(definition.name, _printable(definition.doc), sections)
+    return Document(definition.name, _paragraphs(definition.doc), sections, overview)
 
 
-def _printable(text: str) -> str:
+def _paragraphs(text: str) -> tuple[str, ...]:
     """Without control characters, which a terminal would obey."""
-    return "".join(c for c in text if c.isprintable() or c == "\n")
+    plain = "".join(c for c in text if c.isprintable() or c == "\n")
+    return tuple(" ".join(p.split()) for p in plain.split("\n\n") if p.strip())
 
 
 def _on_the_way(proved: Proved, of: str | None) -> set[str]:
@@ -96,7 +101,8 @@ def _on_the_way(proved: Proved, of: str | None) -> set[str]:
     return wanted
 
 
-def _forward(definition: Definition) -> Iterator[Block]:
+def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
+    definition = proved.definition
     layouts = layouts_of(definition)
     users: dict[str, list[str]] = {}
     for statement in definition.statements:
@@ -106,15 +112,16 @@ def _forward(definition: Definition) -> Iterator[Block]:
     def used_by(name: str) -> str:
         return f"used by {', '.join(users[name])}" if name in users else "the output"
 
-    given = [f"{t} {shape(layouts[t.name])}" for t in definition.inputs]
-    given += [f"{t} = {default}" for t, default in definition.scalars]
-    yield Prose(f"Given {', '.join(given)}.")
-    yield Equations(
-        tuple(
-            Equation(s.tensor, s.expression, used_by(s.name), shape(layouts[s.name]))
-            for s in definition.statements
-        )
-    )
+    given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.inputs]
+    given += [(t, f" = {default}") for t, default in definition.scalars]
+    yield Prose(("Given ", *joined(given), "."))
+    lines = {
+        s.name: [Equation(s.tensor, s.expression, used_by(s.name), shape(layouts[s.name]))]
+        for s in definition.statements
+    }
+    yield from _by_block(definition, lines, overview)
+    graph = _graph(proved)
+    yield Group("the graph of the forward", (graph,)) if overview else graph
 
 
 def _graph(proved: Proved) -> Graph:
@@ -130,18 +137,38 @@ def _graph(proved: Proved) -> Graph:
     return Graph(nodes, tuple(edges), frozenset(passes))
 
 
-def _chain(proved: Proved, wanted: set[str], of: str | None) -> Iterator[Block]:
+def _by_block(
+    definition: Definition, lines: Mapping[str, list[Equation]], overview: bool
+) -> Iterator[Block]:
+    """The lines of every tensor, by its name; those inside of a block are together, and of an
+    overview a block of several tensors is opened only if it is wanted.
+    """
+    blocks = {s.name: s.block for s in definition.statements} if overview else {}
+    sizes = Counter(blocks[name] for name in lines if name in blocks)
+
+    def group(name: str) -> str:
+        block = blocks.get(name, "")
+        return block if sizes[block] > 1 and name != block else ""
+
+    for block, names in groupby(lines, group):
+        together = tuple(line for name in names for line in lines[name])
+        title = f"inside of {block}: {len(together)} lines"
+        yield Group(title, (Equations(together),)) if block else Equations(together)
+
+
+def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> Iterator[Block]:
     form = proved.closed_form
     layouts = layouts_of(form.definition)
-    yield Prose(f"{form.chain.upstream} arrives; one gradient for every tensor, in reverse.")
-    lines = []
-    for adjoint in form.chain.adjoints:
-        if adjoint.name in wanted:
-            lines += _adjoint_lines(adjoint, shape(layouts[adjoint.of.name]))
-    yield Equations(tuple(lines))
-    for adjoint in form.chain.adjoints:
-        if adjoint.of.role == "input" and of in (None, adjoint.of.name):
-            yield from _paths(form.definition, adjoint)
+    yield Prose((form.chain.upstream, " arrives; one gradient for every tensor, in reverse."))
+    lines = {
+        adjoint.of.name: list(_adjoint_lines(adjoint, shape(layouts[adjoint.of.name])))
+        for adjoint in form.chain.adjoints
+        if adjoint.name in wanted
+    }
+    yield from _by_block(form.definition, lines, overview)
+    for tensor in branching(form.definition):
+        if of is None or f"d{tensor}" in wanted:
+            yield from _paths(form, form.chain.by_name[f"d{tensor}"])
 
 
 def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
@@ -155,162 +182,30 @@ def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
         left, shape = "+", ""
 
 
-def _paths(definition: Definition, adjoint: Adjoint) -> Iterator[Block]:
-    paths = paths_to(definition, adjoint.of)
-    if paths:
-        count = len(paths)
-        yield Prose(
-            f"{adjoint.of} reaches {definition.output} on {count} paths; what arrives on each, "
-            "in closed form:"
-        )
-        yield Equations(
-            tuple(
-                Equation(
-                    adjoint.tensor if i == 0 else "+",
-                    path.contribution,
-                    "directly" if path.via is None else f"through {path.via}",
-                )
-                for i, path in enumerate(paths)
-            )
-        )
+def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
+    paths = paths_to(form.definition, adjoint.of, form.draft)
+    count = f" on {len(paths)} paths; what arrives on each, in closed form:"
+    yield Prose((adjoint.of, " reaches ", form.definition.output, count))
+    lines = []
+    for path in paths:
+        remark = "directly" if path.via is None else ("through ", path.via)
+        lines.append(Equation("+" if lines else adjoint.tensor, path.contribution, remark))
+    yield Equations(tuple(lines))
 
 
 def _closed_form(proved: Proved, wanted: set[str]) -> Iterator[Block]:
+    yield from derivations_of(proved, wanted)
     form = proved.closed_form
-    steps = [step for step in form.steps if step.target.name in wanted]
-    for adjoint in form.chain.adjoints:
-        own = _without_detours([step for step in steps if step.target == adjoint.tensor])
-        if own:
-            yield _derivation(f"{adjoint.tensor}", adjoint.tensor, own, form.facts)
-    for fact in form.facts:
-        if any(fact.claim in step.before.atoms(type(fact.claim)) for step in steps):
-            yield _fact(fact)
+    shown = [s for s in form.statements if s.tensor.name in wanted or s.of is None]
     yield Prose("The closed form, as it is computed:")
-    yield Equations(
-        tuple(
-            Equation(s.tensor, s.expression)
-            for s in form.statements
-            if s.tensor.name in wanted or s.of is None
-        )
-    )
+    yield Equations(tuple(Equation(s.tensor, s.expression) for s in shown))
+    yield from divisors_explained(form.definition, shown)
 
 
-def _derivation(title: str, left, steps: list[Step], facts: Iterable[Fact] = ()) -> Derivation:
-    return Derivation(
-        title,
-        Equation(left, steps[0].before),
-        tuple(Equation("", step.after, remark) for step, remark in _grouped(steps, facts)),
-    )
-
-
-def _without_detours(steps: list[Step]) -> list[Step]:
-    """Without the steps after which an expression is again what it was before them."""
-    kept: list[Step] = []
-    for step in steps:
-        kept.append(step)
-        places = [i for i, earlier in enumerate(kept) if earlier.before == step.after]
-        if places:
-            del kept[places[0] :]
-    return kept
-
-
-def _remark(step: Step, facts: Iterable[Fact]) -> str:
-    """Which rule, or which fact, and why it holds."""
-    used = [f for f in facts if step.rule == "fact" and f.claim in step.before.atoms(Sum)]
-    return f"because {', '.join(map(_claimed, used))}" if used else f"{step.rule}: {step.why}"
-
-
-def _claimed(fact: Fact) -> str:
-    return f"{formula(fact.claim)} = {formula(fact.value)}"
-
-
-def _grouped(steps: Iterable[Step], facts: Iterable[Fact]) -> Iterator[tuple[Step, str]]:
-    """Each step with its remark; of neighbouring routine steps only the last."""
-    held: Step | None = None
-    for step in steps:
-        if held is not None and step.rule not in ROUTINE:
-            yield held, TOGETHER
-            held = None
-        if step.rule in ROUTINE:
-            held = step
-        else:
-            yield step, _remark(step, facts)
-    if held is not None:
-        yield held, TOGETHER
-
-
-def _fact(fact: Fact) -> Derivation:
-    return _shown_from_its_claim(f"Why {_claimed(fact)}", fact.claim, fact.steps, ())
-
-
-def _shown_from_its_claim(title: str, claim: Expr, steps, facts) -> Derivation:
-    """The first line needs no step of its own: its left side is the claim itself."""
-    (first, remark), *others = _grouped(steps, facts)
-    lines = tuple(Equation("", step.after, why) for step, why in others)
-    return Derivation(title, Equation(claim, first.after, remark), lines)
-
-
-def _found(definition: Definition, wanted: set[str]) -> Iterator[Block]:
-    """What the derivation says besides the gradients, each with the steps that show it."""
-    for finding in findings_of(definition):
-        if isinstance(finding, NoInfluence):
-            title = f"Why {finding}, although {finding.of} is computed from {finding.by}"
-            left = f"{adjoint_of(finding.by)} through {finding.of}"
-            yield _derivation(title, left, list(finding.steps), finding.facts)
-        elif isinstance(finding, Balance) and finding.gradient.name in wanted:
-            total = Sum.over(finding.gradient, [finding.axis])
-            yield _shown_from_its_claim(f"Why {finding}", total, finding.steps, finding.facts)
-
-
-def _small_batches(
-    proved: Proved, wanted: set[str], of: str | None, entries: int
-) -> Iterator[Block]:
-    """The gradients on explicit scalars, entry by entry."""
-    form, definition = proved.closed_form, proved.definition
-    axes = definition.independent_axes
-    sizes = definition.sizes_from({axis: entries if axis == axes[0] else 2 for axis in axes})
-    shown = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
-    yield Prose(
-        f"Written out for {shown}, where the difference to SymPy's own derivative of the forward "
-        "on the same scalars is zero in every entry:"
-    )
-    for statement in form.statements:
-        if statement.of is not None and of in (None, statement.of.name):
-            yield _small_batch(form, statement, sizes)
-    for product in recognised_products(definition):
-        if product.gradient.name in wanted:
-            yield Matrix(product.gradient, product.entries, f"two by two entries: {product}")
-
-
-def _small_batch(form: ClosedForm, statement: ClosedStatement, sizes) -> Matrix:
-    """A closed form on explicit scalars: one for each entry of every value of the forward."""
-    kept = {s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"}
-    batch = SmallBatch(form.definition, sizes, free=frozenset(form.definition.by_name))
-    tensors = [form.chain.upstream, *(adjoint_of(form.definition.by_name[n].tensor) for n in kept)]
-    values = {tensor.name: batch.symbols(tensor) for tensor in tensors}
-    expression = inlined(form, statement, frozenset(kept - {statement.of.name}))
-    entries = batch.written_out(expression, statement.of.home, values)
-    named = {i: _with_readable_indicators(e) for i, e in entries.items()}
-    return Matrix(statement.tensor, _rows(named, len(statement.of.home)))
-
-
-def _with_readable_indicators(e: Expr) -> Expr:
-    """``[labels_1 = 2]`` for the indicator that the first label is the second class."""
-    names = {}
-    for indicator in e.atoms(Indicator):
-        if found := re.fullmatch(r"(\w+)\[([\d, ]*)\] of \w+, (\d+)", indicator.name):
-            label, place, entry = found.groups()
-            entry_of = "_".join([label, *re.findall(r"\d+", place)])
-            names[indicator] = Symbol(f"[{entry_of} = {int(entry) + 1}]")
-    return e.xreplace(names)
-
-
-def _rows(entries: Mapping[tuple[int, ...], Expr], rank: int) -> tuple[tuple[Expr, ...], ...]:
-    rows: dict[tuple[int, ...], list[Expr]] = {}
-    for index, e in entries.items():
-        rows.setdefault(index[: max(rank - 1, 0)], []).append(e)
-    return tuple(map(tuple, rows.values()))
-
-
-def _proof(proved: Proved, wanted: set[str]) -> Iterator[Block]:
+def _proof(proved: Proved) -> Iterator[Block]:
     yield Prose(f"{proved.summary[0].upper()}{proved.summary[1:]}.")
+
+
+def _code(code: Mapping[str, str], wanted: set[str]) -> Iterator[Block]:
+    if code:
+        yield Code(tuple((name, line) for name, line in code.items() if name in wanted))

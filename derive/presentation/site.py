@@ -6,7 +6,7 @@ written, and a file is replaced in one move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from derive.derivation import derive
@@ -18,6 +18,7 @@ from derive.presentation.sections import document_of
 from derive.writing import write_all
 
 INDEX = "index.html"
+ABOUT = "The closed form of every gradient, how it comes about, and what was proved of it."
 
 Forwards = Iterable[type[Forward]]
 
@@ -39,8 +40,13 @@ def write_site(
                 f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
             )
         documents[file] = document_of(derive(forward))
-    pages = {INDEX: index(documents)}
-    pages |= {file: page(document, INDEX) for file, document in documents.items()}
+    pages = pages_of(documents, "Gradients", ABOUT)
     texts = {folder / file: text for file, text in pages.items()}
     write_all(texts, "choose another folder with --output")
     return list(texts)
+
+
+def pages_of(documents: Mapping[str, Document], title: str, about: str) -> dict[str, str]:
+    """The text of every page by the name of its file, the index first."""
+    pages = {file: page(document, INDEX, title) for file, document in documents.items()}
+    return {INDEX: index(documents, title, about)} | pages

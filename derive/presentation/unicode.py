@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Piecewise, Pow
+from sympy import Expr, Integer, Piecewise, Pow, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
-from derive.exact import Indicator
 from derive.nodes import ArrayNode, Reduction
+from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Tensor
 from derive.text import Formula
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
 SIGNS = {"Sum": "Σ", "Max": "max", "ArgMax": "argmax"}
 
@@ -56,10 +57,25 @@ class _Unicode(Formula):
         sign = RELATIONS.get(e.rel_op, e.rel_op)
         return f"{self._print(e.lhs)} {sign} {self._print(e.rhs)}"
 
-    def _print_Indicator(self, e: Indicator) -> str:
-        return f"[{e.name}]"
+    def _print_Integer(self, e: Integer) -> str:
+        return str(e).replace("-", self.minus)
+
+    def _print_Symbol(self, e: Symbol) -> str:
+        """``dy₁₂`` for entry 1, 2 of dy."""
+        name, index = entry_of(e)
+        comma = "," if max(map(len, index), default=1) > 1 else ""
+        return name + comma.join(index).translate(SUBSCRIPTS)
+
+    def _print_Chosen(self, e: Chosen) -> str:
+        place, number = e.args
+        return f"[{self._print(place)} = {number}]"
+
+    def _print_ArgMaxOf(self, e: ArgMaxOf) -> str:
+        return f"argmax({', '.join(map(self._print, e.args))})"
 
     def _print_Pow(self, e: Pow, rational=False) -> str:
+        if e.exp.is_Rational and e.exp.is_negative:
+            return f"1/{self._print(1 / e)}"
         if e.exp.is_Integer:
             base = self.parenthesize(e.base, PRECEDENCE["Pow"], strict=True)
             return f"{base}{str(e.exp).translate(SUPERSCRIPTS)}"

@@ -1,4 +1,4 @@
-"""Three lessons, written out: python examples/lessons/write.py [--check]
+"""Three lessons, written out: python examples/lessons/write.py [--check | --html DIR]
 
 The words are ours; every result in them is read off the derivation of the lesson's forward.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sympy import Piecewise, latex
+from sympy import Eq, Piecewise
 
 import derive
 from derive.findings import Balance, NoInfluence
 from derive.presentation import document_of
-from derive.presentation.latex import latex_formula
+from derive.presentation.document import Document, Words, joined
 from derive.presentation.markdown import markdown
+from derive.presentation.site import pages_of
 from derive.proof import Proved
 from derive.writing import current, write_all
 
@@ -30,50 +31,52 @@ class Lesson:
 
     file: str
     title: str
-    words: Callable[[Proved], str]
+    words: Callable[[Proved], Words]
 
 
-def clamped_loss(proved: Proved) -> str:
+def clamped_loss(proved: Proved) -> Words:
     closed = proved.closed_form.by_name["dguess"].expression
     (choice,) = closed.atoms(Piecewise)
     (inside, condition), (outside, _) = choice.args
-    above = closed.xreplace({choice: outside})
-    below = closed.xreplace({choice: inside})
     return (
-        "Clamping the *loss* of an example from above looks like a way to keep its gradient small. "
-        f"The derivation says otherwise. Where ${latex_formula(condition)}$ the gradient is "
-        f"${latex_formula(below)}$, as if nothing had been clamped; everywhere else it is "
-        f"${latex_formula(above)}$. The examples that are most wrong teach nothing at all. "
-        "Clipping the gradient would have kept their direction and made it shorter."
+        "Clamping the loss of an example from above looks like a way to keep its gradient small. "
+        "The derivation says otherwise. Where ",
+        condition,
+        " the gradient is ",
+        closed.xreplace({choice: inside}),
+        ", as if nothing had been clamped; everywhere else it is ",
+        closed.xreplace({choice: outside}),
+        ". The examples that are most wrong teach nothing at all. Clipping the gradient would have "
+        "kept their direction and made it shorter.",
     )
 
 
-def saturated_tanh(proved: Proved) -> str:
+def saturated_tanh(proved: Proved) -> Words:
     step = proved.closed_form.by_name["du"].expression
     h = proved.definition.output
-    at_ends = {end: step.subs(h, end) for end in (-1, 1)}
-    values = " and ".join(
-        f"${latex(value)}$ for $h = {end}$" for end, value in sorted(at_ends.items())
-    )
+    values = ((step.subs(h, end), " for ", Eq(h, end, evaluate=False)) for end in (-1, 1))
     return (
-        f"What a tanh passes back is ${latex_formula(step)}$: its own output decides. That is "
-        f"{values}, whatever arrives. A unit whose output is close to one of its ends for every "
-        "example is dead: no gradient reaches the weights in front of it. So the first weights "
-        "are drawn small, or normalised."
+        "What a tanh passes back is ",
+        step,
+        ": its own output decides. That is ",
+        *joined(values, " and "),
+        ", whatever arrives. A unit whose output is close to one of its ends for every example is "
+        "dead: no gradient reaches the weights in front of it. So the first weights are drawn "
+        "small, or normalised.",
     )
 
 
-def row_maximum(proved: Proved) -> str:
+def row_maximum(proved: Proved) -> Words:
     found = derive.findings(HERE / "row_maximum.py")
     unmoved = next(f for f in found if isinstance(f, NoInfluence))
     balance = next(f for f in found if isinstance(f, Balance))
-    closed = proved.closed_form.by_name["dlogits"].expression
+    statement = proved.closed_form.by_name["dlogits"]
     return (
-        f"The row's maximum is subtracted so that no exponential overflows. "
+        "The row's maximum is subtracted so that no exponential overflows. "
         f"{str(unmoved).capitalize()}, although every entry is computed from it: it may be "
-        "treated as a constant, and the arg max need not be looked for. What is left is "
-        f"$\\mathrm{{d}}\\mathrm{{logits}} = {latex_formula(closed)}$. For the same reason "
-        f"{balance}: a number added to a whole row changes nothing."
+        "treated as a constant, and the arg max need not be looked for. What is left is ",
+        Eq(statement.tensor, statement.expression, evaluate=False),
+        f". For the same reason {balance}: a number added to a whole row changes nothing.",
     )
 
 
@@ -82,25 +85,44 @@ LESSONS = (
     Lesson("saturated_tanh.py", "A saturated tanh passes no gradient", saturated_tanh),
     Lesson("row_maximum.py", "Why subtracting the row maximum changes nothing", row_maximum),
 )
+ABOUT = "Three short forwards, and what their gradients say."
 
 
-def written(lesson: Lesson) -> str:
-    """The lesson in Markdown: the words, then the derivation."""
-    proved = derive.derive(HERE / lesson.file)
-    _, _, body = markdown(document_of(proved)).partition("\n")
-    return f"# {lesson.title}\n\n{lesson.words(proved)}\n\nThe forward is `{lesson.file}`.\n{body}"
+def documents() -> Iterator[tuple[Lesson, Document]]:
+    """Each lesson's derivation, with its title and its words on top."""
+    for lesson in LESSONS:
+        proved = derive.derive(HERE / lesson.file)
+        derivation = document_of(proved)
+        words = (lesson.words(proved), f"The forward is {lesson.file}.", *derivation.summary)
+        yield lesson, replace(derivation, name=lesson.title, summary=words)
+
+
+def in_markdown() -> dict[Path, str]:
+    """The lessons as they stand beside their forwards."""
+    return {
+        HERE / lesson.file.replace(".py", ".md"): markdown(document)
+        for lesson, document in documents()
+    }
+
+
+def as_pages(folder: Path) -> dict[Path, str]:
+    """A page for every lesson, and an index."""
+    by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
+    return {folder / file: text for file, text in pages_of(by_file, "Lessons", ABOUT).items()}
 
 
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
+    chosen.add_argument("--html", type=Path, metavar="DIR", help="write pages, and an index")
     options = parser.parse_args(arguments)
-    texts = {HERE / lesson.file.replace(".py", ".md"): written(lesson) for lesson in LESSONS}
+    texts = in_markdown() if options.html is None else as_pages(options.html)
     if options.check:
         outdated = [path.name for path, text in texts.items() if current(path) != text]
         sys.stderr.write(f"out of date: {', '.join(outdated)}\n" if outdated else "")
         return int(bool(outdated))
-    write_all(texts, "make the folder writable")
+    write_all(texts, "choose another folder")
     return 0
 
 
