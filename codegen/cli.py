@@ -20,6 +20,7 @@ from codegen.build import program_of
 from codegen.driver import Generated, generate
 from codegen.targets import targets
 from codegen.writing import write_modules
+from derive.checking.command import check_command
 from derive.command import guarded, list_command
 from derive.errors import QuestionError
 from derive.library import forwards_from, list_forwards
@@ -56,12 +57,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
-    """The console script: ``gradform`` alone regenerates; it has the verbs list, show, site."""
+    """The console script: ``gradform`` alone regenerates; it has the verbs list, show,
+    check, site."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
         "list": lambda rest: list_command(rest, "gradform list"),
         "site": lambda rest: site_command(rest, "gradform site"),
         "show": lambda rest: show_command(rest, "gradform show", _lines_of_code),
+        "check": lambda rest: check_command(rest, "gradform check"),
     }
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])

@@ -18,3 +18,16 @@ from derive.nodes import Rename as Rename
 from derive.nodes import Sum as Sum
 from derive.proof import Proved as Proved
 from derive.symbols import Axis as Axis
+
+
+def __getattr__(name: str):
+    """`check` with all that it needs, imported when it is asked for."""
+    if name == "check":
+        from derive.checking.check import check
+
+        return check
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "check"])

@@ -14,6 +14,13 @@ from derive.library import list_forwards
 
 DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
 
+VERBS = {
+    "list": "list the forwards of derive/math",
+    "show": "show how a closed form comes about",
+    "check": "prove or refute a formula for a gradient",
+    "site": "write a page for every forward",
+}
+
 
 def guarded(command: Callable[[], int]) -> int:
     """Run ``command`` and turn every failure into one message on standard error and an exit
@@ -74,11 +81,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m derive", description="Derivations, without code."
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="list the forwards of derive/math", add_help=False)
-    verbs.add_parser("site", help="write a page for every forward", add_help=False)
-    verbs.add_parser("show", help="show how a closed form comes about", add_help=False)
-    options, rest = parser.parse_known_args(arguments)
+    for verb, about in VERBS.items():
+        verbs.add_parser(verb, help=about, add_help=False)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    verb = parser.parse_args(arguments[:1]).verb  # what follows is for the command of the verb
+    return _command(verb)(arguments[1:])
+
+
+def _command(verb: str) -> Callable[[Sequence[str]], int]:
+    """The command of a verb; its modules are imported when it is called for."""
+    if verb == "check":
+        from derive.checking.command import check_command
+
+        return check_command
     from derive.presentation.command import show_command, site_command
 
-    commands = {"list": list_command, "show": show_command, "site": site_command}
-    return commands[options.verb](rest)
+    return {"list": list_command, "show": show_command, "site": site_command}[verb]

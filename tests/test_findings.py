@@ -144,3 +144,15 @@ def test_every_adjoint_of_the_chain_has_a_closed_form():
     form = draft(chain)
     assert set(form.closed) == {adjoint.name for adjoint in chain.adjoints}
     assert form.closed["dlogit_maxes"] == 0 and form.closed["dprobs"] != 0
+
+
+def test_a_gradient_that_is_proved_to_be_zero_is_not_proved_again(monkeypatch, derived):
+    module, proved = sys.modules["derive.findings"], derived("mlp")
+    known = [g for g in proved.gradients if str(g.tensor) == "db1"]
+    again = []
+    right = module._proved_zero
+    monkeypatch.setattr(module, "_proved_zero", lambda f, a: again.append((f, a)) or right(f, a))
+    found = list(module.zero_gradients(proved.closed_form.draft, known, wanted=()))
+    assert "the derivative of loss by b1 is zero" in map(str, found)
+    at_loss = [str(a.of) for form, a in again if str(form.definition.output) == "loss"]
+    assert at_loss == ["loss_logit_maxes"]  # and no balance, since none is wanted

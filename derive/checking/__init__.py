@@ -1,0 +1,1 @@
+"""Checking a formula: is this backward right, and if not, what is missing?"""

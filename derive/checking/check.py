@@ -1,0 +1,175 @@
+"""Check a formula: is it the gradient, and if not, what is wrong with it?
+
+A claim is first compared with the gradient in numbers of 50 digits, at points of several sizes.
+Where it differs, an exact counterexample refutes it, and the rest of the work explains. Where it
+does not, the proof decides (``proof.py``), the same that stands before every emitted gradient. What
+is neither proved nor refuted is undecided, and said so: there is no guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sympy import Expr, Integer, Rational
+
+from derive.checking.explaining.explanations import ClaimByName, WrongClaim
+from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
+from derive.checking.numbers.arithmetic import Unevaluable
+from derive.checking.numbers.counterexample import counterexample
+from derive.checking.reading import Claim, Reading, read
+from derive.checking.verdict import Answer, Refutation, Verdict
+from derive.definition import Definition
+from derive.errors import QuestionError, UnprovedError
+from derive.forward import Forward
+from derive.library import forward_from
+from derive.symbols import Tensor
+
+NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
+
+
+def check(
+    forward: type[Forward] | str | Path,
+    formula: str,
+    of: str | None = None,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    progress: Callable[[str], None] = lambda what: None,
+) -> Verdict:
+    """Whether ``formula`` is the gradient of ``forward`` by its input ``of`` (the first one).
+
+    ``formula`` is one expression, in the project's notation or as torch code, or a backward of
+    several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
+    own names to those of the forward. Raises `QuestionError` for what was not understood.
+    """
+    if not isinstance(forward, type):
+        forward = forward_from(forward)
+    definition = forward.definition
+    reading = read(formula, definition, _target(definition, of), let or {}, source)
+    ground = ground_of(reading.definition)
+    upstream = _given_upstream(reading)
+    answers = []
+    for claim in reading.claims:
+        progress(f"checking d{claim.of.name}")
+        answers.append(_answer(claim, ground, upstream, reading))
+    return Verdict(definition, tuple(_without_inheritance(answers)), reading.single)
+
+
+def _target(definition: Definition, of: str | None) -> Tensor:
+    """The tensor whose gradient a formula without a left-hand side is about."""
+    known = {t.name: t for t in definition.differentiable}
+    known |= {s.name: s.tensor for s in definition.statements}
+    if of is None:
+        if not definition.differentiable:
+            raise QuestionError(
+                f"{definition.name} has no input that gradients flow to", "declare one as Input"
+            )
+        return definition.differentiable[0]
+    name = of if of in known else of.removeprefix("d")
+    if name not in known:
+        raise QuestionError(
+            f"{definition.name} has no tensor {of!r} that a gradient flows to",
+            f"--of takes one of {', '.join(known)}",
+        )
+    return known[name]
+
+
+def _given_upstream(reading: Reading) -> Expr | None:
+    """The number that arrives, where a text says so, or is a backward that starts from 1 as
+    ``loss.backward()`` does.
+    """
+    if reading.upstream is not None:
+        return reading.upstream
+    is_loss = not reading.definition.output.home
+    return Integer(1) if is_loss and not reading.single and not reading.mentions_upstream else None
+
+
+def _answer(claim: Claim, ground: Ground, upstream: Expr | None, reading: Reading) -> Answer:
+    answer = Answer(claim.of, claim.line, claim.source, "undecided", note=claim.note)
+    if claim.misaligned is not None:
+        return replace(answer, outcome="wrong", refutation=_misaligned(claim, ground))
+    actual, given = claim.actual, claim.given
+    if upstream is not None:
+        actual = for_any_upstream(actual, ground.chain, upstream)
+        given = for_any_upstream(given, ground.chain, upstream)
+        answer = replace(answer, conditions=(f"{ground.chain.upstream} = {upstream}",))
+    grounds = [(ground, answer), *_for_defaults(answer, ground, actual)]
+    for settled, conditional in grounds:
+        found = _right(conditional, settled, given, actual)
+        if found is not None:
+            return found
+    for settled, conditional in grounds * (given != actual):
+        found = _right(replace(conditional, inherits=True), settled, given, given)
+        if found is not None:
+            return found
+    settled, conditional = grounds[-1]
+    return _wrong(conditional, settled, given)
+
+
+def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer | None:
+    """The answer to a claim that is equal to the gradient as far as numbers tell; else None."""
+    try:
+        difference = ground.difference(answer.of, actual)
+    except Unevaluable:
+        return None
+    if not difference < EQUAL:
+        return None
+    for claimed in dict.fromkeys((given, actual)):
+        try:
+            proved = ground.proved(answer.of, claimed)
+        except NOT_DECIDED:
+            continue
+        return replace(
+            answer, outcome="right", claimed=claimed, proved=proved, difference=difference
+        )
+    return _refuted(replace(answer, claimed=actual, difference=difference), ground)
+
+
+def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
+    """Where a claim has the default of a scalar as a number in it, it may be right for that number
+    alone.
+    """
+    numbers = claimed.atoms(Rational)
+    for scalar, default in ground.definition.scalars:
+        value = Rational(repr(default))
+        if value in numbers and value not in (0, 1) and not claimed.has(scalar):
+            condition = f"{scalar} = {default!r}, its default, which is a number in the formula"
+            settled = replace(answer, conditions=(*answer.conditions, condition))
+            yield ground.with_number(scalar, value), settled
+
+
+def _misaligned(claim: Claim, ground: Ground) -> Refutation:
+    """Wrong by its shapes; whether it would be right by name is worth knowing."""
+    by_name = claim.misaligned.by_name
+    why = None if by_name is None else ClaimByName(ground, claim.of, by_name)
+    return Refutation(claim.misaligned, None, why)
+
+
+def _wrong(answer: Answer, ground: Ground, claimed: Expr) -> Answer:
+    try:
+        difference = ground.difference(answer.of, claimed)
+    except Unevaluable:
+        difference = None
+    return _refuted(replace(answer, claimed=claimed, difference=difference), ground)
+
+
+def _refuted(answer: Answer, ground: Ground) -> Answer:
+    """Wrong, where there is a counterexample; without one the answer stays undecided."""
+    found = counterexample(ground.chain, answer.of, answer.claimed)
+    if found is None:
+        return answer
+    why = WrongClaim(ground, answer.of, answer.claimed)
+    return replace(answer, outcome="wrong", refutation=Refutation(None, found, why))
+
+
+def _without_inheritance(answers: list[Answer]) -> list[Answer]:
+    """A line that follows from the lines above is blamed for nothing, if one of those is wrong."""
+    wrong = False
+    result = []
+    for answer in answers:
+        if answer.inherits and not wrong:
+            answer = replace(answer, outcome="wrong")
+        wrong = wrong or answer.outcome == "wrong"
+        result.append(answer)
+    return result

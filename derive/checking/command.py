@@ -1,0 +1,117 @@
+"""``check``: is this formula the gradient?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from derive.checking.check import check
+from derive.command import guarded
+from derive.errors import QuestionError
+
+LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
+
+EPILOG = """\
+examples:
+  check NAME --of x "gain*(dy - dy.mean(0))"
+  check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
+  cat backward.py | check NAME --json -
+exit status: 0 proved right; 1 wrong, or neither proved nor refuted; 2 not understood
+"""
+
+
+def check_command(
+    arguments: Sequence[str] | None = None, program: str = "python -m derive check"
+) -> int:
+    """Prove that a formula is the gradient, or show where it is wrong and what is missing."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=check_command.__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
+    parser.add_argument(
+        "formula",
+        nargs="?",
+        metavar="FORMULA",
+        help="an expression, in torch or in the project's notation; - reads standard input",
+    )
+    parser.add_argument("--of", metavar="INPUT", help="whose gradient it is (the first input)")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="read it from a file")
+    parser.add_argument(
+        "--let",
+        action="append",
+        default=[],
+        metavar="YOURS=OURS",
+        help="what a name of yours is called in the forward; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="answer for programs")
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_intermixed_args(_with_formula_last(arguments))
+    return guarded(lambda: _check(options))
+
+
+def _with_formula_last(arguments: Sequence[str]) -> list[str]:
+    """A formula may begin with a minus sign, which would else be taken for an option."""
+    arguments = list(arguments)
+    for i, argument in enumerate(arguments):
+        formula = argument.startswith("-") and not argument.startswith("--") and len(argument) > 2
+        if formula and argument != "-h":
+            rest = arguments[:i] + arguments[i + 1 :]
+            return arguments if "--" in arguments else [*rest, "--", argument]
+    return arguments
+
+
+def _check(options: argparse.Namespace) -> int:
+    text, source = _text(options)
+    verdict = check(options.name, text, options.of, _names(options.let), source)
+    if options.json:
+        sys.stdout.write(json.dumps(verdict.as_json(), indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{verdict}\n")
+    return verdict.status
+
+
+def _text(options: argparse.Namespace) -> tuple[str, str]:
+    """The text to check and where it stands."""
+    if (options.file is None) == (options.formula is None):
+        raise QuestionError(
+            "there is no formula" if options.file is None else "there are two formulas",
+            "give one as an argument, with --file FILE, or as - for standard input",
+        )
+    if options.file is not None:
+        try:
+            with options.file.open("rb") as stream:
+                return _decoded(stream.read(LARGEST_FILE + 1), str(options.file)), str(options.file)
+        except OSError as error:
+            raise QuestionError(
+                f"{options.file} cannot be read: {error.strerror}", "name a text file"
+            ) from None
+    if options.formula == "-":
+        return _decoded(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input"), "standard input"
+    return options.formula, "formula"
+
+
+def _decoded(content: bytes, where: str) -> str:
+    if len(content) > LARGEST_FILE:
+        raise QuestionError(
+            f"{where} is longer than {LARGEST_FILE // 1024} KiB", "check one backward at a time"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise QuestionError(f"{where} is not text (UTF-8)", "name a text file") from None
+
+
+def _names(pairs: Sequence[str]) -> dict[str, str]:
+    names = {}
+    for pair in pairs:
+        yours, equals, ours = pair.partition("=")
+        if not equals or not yours.strip() or not ours.strip():
+            raise QuestionError(f"--let {pair} is not YOURS=OURS", "write --let raw=normed")
+        names[yours.strip()] = ours.strip()
+    return names

@@ -1,0 +1,80 @@
+"""What can be said about a wrong claim besides that it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sympy import Expr, Integer
+
+from derive.checking.explaining.neighbours import Neighbour, neighbour_of
+from derive.checking.explaining.terms import Comparison
+from derive.checking.ground import EQUAL, Ground, for_any_upstream
+from derive.checking.numbers.arithmetic import Unevaluable
+from derive.symbols import Tensor, tensors_in
+
+NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)
+
+
+@dataclass(frozen=True)
+class WrongClaim:
+    """A claim that was refuted. An explanation that is not found is no error."""
+
+    ground: Ground
+    of: Tensor
+    claimed: Expr
+
+    def comparison(self) -> Comparison | None:
+        try:
+            return self.ground.terms.compare(self.of, self.claimed)
+        except NOT_FOUND:
+            return None
+
+    def neighbour(self) -> Neighbour | None:
+        ground = self.ground
+        try:
+            return neighbour_of(ground.original, self.of, self.claimed, ground.names.points)
+        except NOT_FOUND:
+            return None
+
+    def hints(self) -> tuple[str, ...]:
+        try:
+            return tuple(self._hints())
+        except NOT_FOUND:
+            return ()
+
+    def _hints(self) -> Iterator[str]:
+        """What else a wrong claim may be: the gradient of something else, or for one upstream."""
+        ground, upstream = self.ground, self.ground.chain.upstream
+        if not any(t.role == "adjoint" for t in tensors_in(self.claimed)):
+            yield f"the upstream gradient {upstream} is not in it"
+            whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
+            if not upstream.home and ground.difference(self.of, whole) < EQUAL:
+                yield f"it is right for {upstream} = 1 alone: multiply it by {upstream}"
+        for other in ground.definition.differentiable:
+            like = other.name != self.of.name and other.home == self.of.home
+            if like and ground.difference(other, self.claimed) < EQUAL:
+                yield f"it is d{other.name}, the gradient by {other.name}"
+
+
+@dataclass(frozen=True)
+class ClaimByName:
+    """A claim that torch would misalign, as it reads by the names of the axes."""
+
+    ground: Ground
+    of: Tensor
+    claimed: Expr
+
+    def comparison(self) -> None:
+        return None
+
+    def neighbour(self) -> None:
+        return None
+
+    def hints(self) -> tuple[str, ...]:
+        try:
+            right = self.ground.difference(self.of, self.claimed) < EQUAL
+        except Unevaluable:
+            return ()
+        by_name = "read by the names of the axes, as in the project's notation, it is right"
+        return (by_name,) if right else ()

@@ -1,0 +1,227 @@
+"""What a claim says in the terms of somebody else: found by values, at 50 digits.
+
+People write the same thing in many ways: ``x.var(0)``, raw moments, a softmax in place of the named
+steps. Such a part is recognised by its value at random points of several sizes, not by its form.
+What is found here explains a difference that has been established exactly elsewhere; it decides
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+
+import mpmath
+from sympy import Expr, Integer, Mul, Rational
+
+from derive.chain import Chain
+from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
+from derive.checking.numbers.evaluation import Evaluation, Point
+from derive.checking.numbers.points import random_points
+from derive.definition import Definition
+from derive.nodes import ArrayNode, Sum
+from derive.symbols import Tensor, axes_of, is_constant, tensors_in
+
+DIGITS = 30  # of the 50 that values are computed with
+in_full_precision = mpmath.workdps(50)
+SAMPLES = 4  # points of the same sizes
+MOST_PRODUCTS = 12
+LARGEST_DIVISOR = 64
+TINY = mpmath.mpf(10) ** -20  # relative
+
+
+class ValueNames:
+    """The named values of a forward, recognised by what they come to."""
+
+    def __init__(self, chain: Chain):
+        self.chain = chain
+        self.points = random_points(chain.definition, chain.upstream)
+
+    @cached_property
+    def evaluations(self) -> list[Evaluation]:
+        """The forward with other random data for each of several sizes."""
+        return self._evaluated(self.points)
+
+    @cached_property
+    def samples(self) -> list[list[Evaluation]]:
+        """For each of the sizes, the forward with several data."""
+        definition, upstream = self.chain.definition, self.chain.upstream
+        more = [random_points(definition, upstream, seed) for seed in range(1, SAMPLES)]
+        return list(zip(self.evaluations, *map(self._evaluated, more), strict=True))
+
+    def _evaluated(self, points: Sequence[Point]) -> list[Evaluation]:
+        return [Evaluation(self.chain, point, Floating()) for point in points]
+
+    @cached_property
+    def known(self) -> Mapping[tuple, tuple[Expr, list]]:
+        """Values and their reciprocals; of equal ones the first."""
+        found: dict[tuple, tuple[Expr, list]] = {}
+        definition = self.chain.definition
+        for tensor in [*definition.inputs, *(s.tensor for s in definition.statements)]:
+            if tensor.role == "label":
+                continue
+            for named in (tensor, 1 / tensor):
+                direction = self.direction(named)
+                if direction is not None:
+                    found.setdefault(direction[0], (named, direction[1]))
+        return found
+
+    def named(self, e: Expr) -> Expr:
+        """``e`` with every largest part that is a value of the forward, times a function of the
+        sizes, under the name of that value.
+        """
+        if isinstance(e, Tensor) or not tensors_in(e) or is_constant(e):
+            return e
+        forward_only = all(t.role != "adjoint" for t in tensors_in(e))
+        if forward_only and (value := self._value(e)) is not None:
+            return value
+        if isinstance(e, ArrayNode):
+            return e.on(self.named(e.operand)) if isinstance(e, Sum) else e
+        if isinstance(e, Mul) and not forward_only:
+            inner = [f for f in e.args if all(t.role != "adjoint" for t in tensors_in(f))]
+            rest = [self.named(f) for f in e.args if f not in inner]
+            return Mul(*rest, self.named(Mul(*inner)))
+        return e.func(*map(self.named, e.args))
+
+    @in_full_precision
+    def _value(self, e: Expr) -> Expr | None:
+        direction = self.direction(e)
+        if direction is None or direction[0] not in self.known:
+            return None
+        named, scales = self.known[direction[0]]
+        ratios = [ours / theirs for ours, theirs in zip(direction[1], scales, strict=True)]
+        factor = size_function(self.chain.definition, self.points, ratios)
+        return None if factor is None else factor * named
+
+    @in_full_precision
+    def direction(self, e: Expr):
+        """What is the same for ``e`` and its multiples, and the multiple, at every point."""
+        axes = self.chain.definition.in_order(axes_of(e)) if axes_of(e) else ()
+        pattern, scales = [tuple(axes)], []
+        for evaluation in self.evaluations:
+            try:
+                entries = list(evaluation.entries(e, axes).values())
+            except (Undefined, Unevaluable):
+                return None
+            scale = next((v for v in entries if v != 0), None)
+            if scale is None:
+                return None
+            scales.append(scale)
+            pattern += [mpmath.nstr(v / scale, DIGITS) for v in entries]
+        return tuple(pattern), scales
+
+
+def fitted(
+    names: ValueNames, of: Tensor, claimed: Expr, products: Sequence[Expr]
+) -> dict[Expr, Expr] | None:
+    """``claimed`` as a sum of ``products``, each with a coefficient that is a function of the
+    sizes; None where it is no such sum.
+    """
+    if not products or len(products) > MOST_PRODUCTS:
+        return None
+    solutions = []
+    for evaluations in names.samples:
+        try:
+            solution = _solution(evaluations, of, claimed, products)
+        except (Undefined, Unevaluable, ZeroDivisionError):
+            return None
+        if solution is None:
+            return None
+        solutions.append(solution)
+    coefficients = [
+        size_function(names.chain.definition, names.points, [s[k] for s in solutions])
+        for k in range(len(products))
+    ]
+    if None in coefficients:
+        return None
+    return {p: c for p, c in zip(products, coefficients, strict=True) if c != 0}
+
+
+@in_full_precision
+def _solution(evaluations, of, claimed, products):
+    rows, right = [], []
+    for evaluation in evaluations:
+        columns = [evaluation.entries(e, of.home) for e in (*products, claimed)]
+        for index in columns[0]:
+            *row, value = (column[index] for column in columns)
+            rows.append(row)
+            right.append(value)
+    matrix, vector = mpmath.matrix(rows), mpmath.matrix(right)
+    if len(rows) < len(products):
+        return None
+    solution = mpmath.lu_solve(matrix, vector)
+    largest = max(map(abs, right), default=0) or 1
+    residual = matrix * solution - vector
+    return list(solution) if max(map(abs, residual)) < largest * TINY else None
+
+
+SIZE_FACTORS = (
+    lambda n: n**0,
+    lambda n: n,
+    lambda n: 1 / n,
+    lambda n: n - 1,
+    lambda n: 1 / (n - 1),
+    lambda n: (n - 1) / n,
+    lambda n: n / (n - 1),
+    lambda n: n**2,
+    lambda n: 1 / n**2,
+    lambda n: n + 1,
+    lambda n: 1 / (n + 1),
+    lambda n: n * (n - 1),
+    lambda n: 1 / (n * (n - 1)),
+    lambda n: n - 2,
+    lambda n: 1 / (n - 2),
+    lambda n: (n - 2) / (n - 1),
+    lambda n: (n - 2) / n,
+    lambda n: (n - 1) ** 2,
+    lambda n: (n - 1) ** -2,
+    lambda n: n / (n - 1) ** 2,
+    lambda n: n**2 / (n - 1) ** 2,
+)
+
+
+@in_full_precision
+def size_function(definition: Definition, points: Sequence[Point], values) -> Expr | None:
+    """A rational number times a simple function of the sizes that has these values at the
+    points; None where none is found.
+    """
+    if all(abs(v) < TINY for v in values):
+        return Integer(0)
+    axes = definition.independent_axes[:3]
+    sizes = [[Fraction(dict(point.sizes)[axis.name]) for axis in axes] for point in points]
+    for functions in _size_functions(len(axes)):
+        ratios = []
+        for at, value in zip(sizes, values, strict=True):
+            scale = prod(f(n) for f, n in zip(functions, at, strict=True) if n > 2)
+            if any(n <= 2 for n in at):
+                continue  # a divisor may be zero there
+            ratios.append(value * scale.denominator / scale.numerator)
+        number = _rational(ratios[0]) if len(ratios) > 1 else None
+        if number is not None and all(abs(r - ratios[0]) < TINY * abs(r) for r in ratios):
+            return number * Mul(*(f(a) for f, a in zip(functions, axes, strict=True)))
+    return None
+
+
+@lru_cache
+def _size_functions(axes: int) -> list[tuple[Callable, ...]]:
+    """One factor for each axis, at most two of them not 1; the simplest first."""
+    orders = product(range(len(SIZE_FACTORS)), repeat=axes)
+    few = [order for order in orders if sum(k > 0 for k in order) <= 2]
+    return [tuple(SIZE_FACTORS[k] for k in order) for order in sorted(few, key=sum)]
+
+
+def _rational(value) -> Rational | None:
+    """The fraction with a small denominator that ``value`` is."""
+    for q in range(1, LARGEST_DIVISOR):
+        p = mpmath.nint(value * q)
+        if p != 0 and abs(value * q - p) < TINY * abs(p):
+            return Rational(int(p), q)
+    return None
+
+
+def is_simple_size_function(e: Expr) -> bool:
+    """Whether ``e`` is made of numbers and sizes, and short enough to be said."""
+    return e.count_ops() <= 6 and not e.atoms(Tensor)

@@ -1,0 +1,193 @@
+"""Term by term: in which terms a claimed gradient and the right one differ.
+
+In: two expressions for one gradient, over forward values and the gradients that arrive. Out: a
+`Comparison`. Both are multiplied out by the identities of the closed form, and a term is a product
+of tensors with a coefficient of numbers, sizes and scalars, so that what differs can be said: a
+term that is missing, one too many, a wrong sign, a coefficient 1/N that must be 1/(N - 1), or a
+factor of the whole.
+
+People write the same product in many ways. So a part of the claim that has the value of a named
+tensor of the forward gets its name (`ValueNames`), and what still looks different is written as a
+combination of the right terms where that is possible (`fitted`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sympy import Add, Expr, Mul, S, cancel
+
+from derive.chain import Chain
+from derive.checking.explaining.fitting import ValueNames, fitted
+from derive.closed_form import ClosedForm
+from derive.factoring import common_factor
+from derive.facts import Facts, along
+from derive.identities import Identity, elimination, identities
+from derive.rewriting import normal_form
+from derive.steps import Record
+from derive.symbols import Tensor, is_constant, tensors_in
+
+MOST_TERMS = 60
+RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
+Terms = dict[Expr, Expr]  # coefficient of each product
+
+
+@dataclass(frozen=True)
+class TermDifference:
+    """The coefficient of ``product`` is ``got`` and must be ``expected``; 0 is no such term."""
+
+    product: Expr
+    got: Expr
+    expected: Expr
+
+    @property
+    def kind(self) -> str:
+        if self.got == 0:
+            return "missing"
+        if self.expected == 0:
+            return "extra"
+        return "sign" if self.got == -self.expected else "coefficient"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``outside * (terms)``: the factor before the brackets and where the terms in them differ.
+
+    ``factor`` is (got, expected) where the factor before the brackets itself differs.
+    """
+
+    outside: Expr
+    differences: tuple[TermDifference, ...]
+    agreeing: int
+    factor: tuple[Expr, Expr] | None = None
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Fewer differences explain better; so do shorter ones."""
+        shown = sum(d.product.count_ops() for d in self.differences)
+        if self.factor is not None:
+            got, expected = self.factor
+            shown += (expected / got).count_ops()
+        return len(self.differences) + (self.factor is not None), shown
+
+
+class TermByTerm:
+    """Compares claims about one forward."""
+
+    def __init__(self, form: ClosedForm, names: ValueNames):
+        self.form, self.names = form, names
+        self.knowledge = Facts(form.relations)
+
+    @cached_property
+    def chain(self) -> Chain:
+        return self.form.chain
+
+    def compare(self, of: Tensor, claimed: Expr) -> Comparison | None:
+        """Where ``claimed`` parts from the gradient of ``of``; None where no terms can be told."""
+        comparisons = []
+        ways = [(r, rules) for r in self._right_forms(of, claimed) for rules in RULES]
+        for right, rules in ways:
+            expected = self._terms(right, of, rules)
+            for got in self._claimed_terms(claimed, of, expected, rules):
+                comparisons += [_inside_brackets(got, expected), _factor_apart(got, expected)]
+        told = [c for c in comparisons if c is not None and (c.differences or c.factor)]
+        return min(told, key=lambda c: c.cost, default=None)
+
+    def _right_forms(self, of: Tensor, claimed: Expr) -> list[Expr]:
+        """The right gradient in the gradients that the claim reads: all the way from the output,
+        or by the nearest step of the chain.
+        """
+        adjoint = self.chain.by_name.get(f"d{of.name}")
+        if adjoint is None:
+            return [self.chain.upstream]
+        read = {t.name for t in tensors_in(claimed) if t.role == "adjoint"}
+        forms = [self._from_output(self.form.closed[adjoint.name], read)]
+        if read - {self.chain.upstream.name}:
+            forms.append(adjoint.expression)
+        return forms
+
+    def _from_output(self, e: Expr, given: Iterable[str]) -> Expr:
+        """``e`` with every gradient but the upstream one, and those given, in closed form."""
+        given = {self.chain.upstream.name, *given}
+        while inner := {
+            t: along(self.form.closed[t.name], t)
+            for t in tensors_in(e)
+            if t.role == "adjoint" and t.name not in given
+        }:
+            e = e.xreplace(inner)
+        return e
+
+    def _claimed_terms(self, claimed, of: Tensor, expected: Terms, rules) -> Iterable[Terms]:
+        named = self.names.named(claimed)
+        yield self._terms(named, of, rules)
+        combination = fitted(self.names, of, claimed, list(expected))
+        if combination is not None:
+            yield combination
+
+    def _terms(self, e: Expr, of: Tensor, rules: tuple[Identity, ...]) -> Terms:
+        """``e`` as a sum of products; a gradient of an input in it is written out."""
+        inputs = {t.name for t in self.chain.definition.differentiable}
+        closed = {
+            t: along(self._from_output(self.form.closed[t.name], ()), t)
+            for t in tensors_in(e)
+            if t.role == "adjoint" and t.name[1:] in inputs
+        }
+        e = self.form.relations.with_values(e.xreplace(closed))
+        return collected(normal_form(e, of, rules, self.knowledge, Record()))
+
+
+def collected(e: Expr) -> Terms:
+    """The terms of a sum, like ones together."""
+    terms: Terms = {}
+    for term in Add.make_args(e):
+        factors = Mul.make_args(term)
+        product = Mul(*(f for f in factors if not is_constant(f)))
+        coefficient = Mul(*(f for f in factors if is_constant(f)))
+        terms[product] = terms.get(product, S.Zero) + coefficient
+    terms = {product: cancel(coefficient) for product, coefficient in terms.items()}
+    return {product: c for product, c in terms.items() if c != 0}
+
+
+def _inside_brackets(got: Terms, expected: Terms) -> Comparison | None:
+    """What all terms of both have in common goes before the brackets."""
+    if (not got and not expected) or len(got) > MOST_TERMS:
+        return None
+    outside = common_factor([*got, *expected])
+    return _compared(outside, _divided(got, outside), _divided(expected, outside))
+
+
+def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
+    """The two with a factor of their own before the brackets, its coefficient that of the most
+    terms.
+    """
+    if not got or not expected or len(got) > MOST_TERMS:
+        return None
+    ours, theirs = common_factor(list(expected)), common_factor(list(got))
+    right, inside = _divided(expected, ours), _divided(got, theirs)
+    ratios = Counter(cancel(inside[p] / right[p]) for p in right if p in inside)
+    if not ratios:
+        return None
+    scale, _ = ratios.most_common(1)[0]
+    if scale == 1 and ours == theirs:
+        return None
+    comparison = _compared(ours, {p: c / scale for p, c in inside.items()}, right)
+    return replace(comparison, factor=(scale * theirs, ours))
+
+
+def _compared(outside: Expr, got: Mapping, expected: Mapping) -> Comparison:
+    products = list(dict.fromkeys([*expected, *got]))
+    differences, agreeing = [], 0
+    for product in products:
+        ours, theirs = expected.get(product, S.Zero), got.get(product, S.Zero)
+        if cancel(ours - theirs) == 0:
+            agreeing += 1
+        else:
+            differences.append(TermDifference(product, theirs, ours))
+    return Comparison(outside, tuple(differences), agreeing)
+
+
+def _divided(terms: Terms, factor: Expr) -> Terms:
+    return {product / factor: coefficient for product, coefficient in terms.items()}

@@ -1,0 +1,97 @@
+"""The ground of a check: one mathematics, with all that is derived from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, lru_cache
+
+from sympy import Expr
+
+from derive.chain import Chain, adjoint_of, derive_chain
+from derive.checking.atomised import atomised
+from derive.checking.explaining.fitting import ValueNames
+from derive.checking.explaining.terms import TermByTerm
+from derive.checking.numbers.comparison import difference_at
+from derive.closed_form import ClosedForm, ClosedStatement, close
+from derive.definition import Definition
+from derive.facts import along
+from derive.proof import ProvedGradient, proved_gradient
+from derive.symbols import Tensor, tensors_in
+
+EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
+
+
+class Ground:
+    """What is known of one mathematics: everything is derived once, and only when asked for."""
+
+    def __init__(self, definition: Definition):
+        self.original = definition
+        self.definition = atomised(definition)
+
+    @cached_property
+    def chain(self) -> Chain:
+        return derive_chain(self.definition)
+
+    @cached_property
+    def form(self) -> ClosedForm:
+        return close(self.chain)
+
+    @cached_property
+    def names(self) -> ValueNames:
+        return ValueNames(self.chain)
+
+    @cached_property
+    def terms(self) -> TermByTerm:
+        return TermByTerm(self.form, self.names)
+
+    def with_number(self, scalar: Tensor, value: Expr) -> Ground:
+        """The same mathematics for one value of a scalar."""
+        settled = [
+            replace(s, expression=s.expression.xreplace({scalar: value}))
+            for s in self.original.statements
+        ]
+        return ground_of(replace(self.original, statements=tuple(settled)))
+
+    def difference(self, of: Tensor, claimed: Expr) -> float:
+        """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""
+        return difference_at(self.names.evaluations, of, claimed)
+
+    def proved(self, of: Tensor, claimed: Expr) -> ProvedGradient:
+        """Raises one of ``NOT_DECIDED`` where there is no proof."""
+        own = {t.name for t in self.chain.definition.differentiable}
+        claimed = claimed.xreplace(
+            {
+                t: along(self.form.closed[t.name], t)
+                for t in tensors_in(claimed)
+                if t.role == "adjoint" and t.name[1:] in own
+            }
+        )
+        statement = ClosedStatement(adjoint_of(of), claimed, of)
+        return proved_gradient(self._reading_from(claimed), statement)
+
+    def _reading_from(self, claimed: Expr) -> ClosedForm:
+        """The closed form in which every gradient that ``claimed`` reads keeps its name."""
+        form, read = self.form, {t.name for t in tensors_in(claimed)}
+        more = [
+            ClosedStatement(a.tensor, form.closed[a.name], a.of)
+            for a in self.chain.adjoints
+            if a.name in read and a.name not in form.by_name
+        ]
+        return replace(form, statements=(*form.statements, *more))
+
+
+@lru_cache(maxsize=16)
+def ground_of(definition: Definition) -> Ground:
+    """The ground of a definition, which serves all that is claimed about it."""
+    return Ground(definition)
+
+
+def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
+    """A claim that holds for one upstream number, as the claim for all: gradients are linear."""
+    upstream = chain.upstream
+    scaled = {
+        t: t * given / upstream
+        for t in tensors_in(claimed)
+        if t.role == "adjoint" and t.name != upstream.name
+    }
+    return upstream / given * claimed.xreplace({**scaled, upstream: given})

@@ -1,0 +1,125 @@
+"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``.
+
+An arithmetic turns SymPy's numbers into its own and adds, multiplies, raises, compares and applies
+functions. It raises `Undefined` where mathematics gives no real number (1/0, log(-1)), and
+`Unevaluable` where there is one that is out of its reach: too large, or of an unknown function.
+Every operation is bounded, so that a tower of exponentials is refused and not computed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import mpmath
+import sympy
+from sympy import Expr, Float, Integer
+
+DIGITS = 50
+LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
+
+
+class Undefined(ArithmeticError):
+    """There is no real number here."""
+
+
+class Unevaluable(Exception):
+    """There may be a number here, but this arithmetic does not reach it."""
+
+
+CONTEXT = mpmath.MPContext()  # of our own: nobody else's precision is changed
+CONTEXT.dps = DIGITS + 10
+
+NAMES = (
+    *("exp", "log", "erf", "erfc", "erfinv", "gamma", "loggamma", "digamma", "LambertW"),
+    *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "coth", "sech", "csch", "asinh", "acosh", "atanh"),
+    *("floor", "ceiling"),
+)
+ELSEWHERE = {"log": "ln", "ceiling": "ceil", "LambertW": "lambertw"}  # mpmath's own names
+FUNCTIONS: dict[type, Callable] = {
+    getattr(sympy, name): getattr(CONTEXT, ELSEWHERE.get(name, name)) for name in NAMES
+}
+# These may be asked at numbers of any size.
+BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asinh)
+
+
+class Arithmetic:
+    """What the two have in common: what is decided by comparing."""
+
+    def compare(self, a, b) -> int:
+        raise NotImplementedError
+
+    def chosen(self, function: type, values: Sequence):
+        """The value of a function that is decided by comparing, or None: it is another one."""
+        if function in (sympy.Max, sympy.Min):
+            wanted = 1 if function is sympy.Max else -1
+            best = values[0]
+            for value in values[1:]:
+                best = value if self.compare(value, best) == wanted else best
+            return best
+        if function not in (sympy.Abs, sympy.sign, sympy.Heaviside):
+            return None
+        side = self.compare(values[0], self.number(Integer(0)))
+        if function is sympy.Abs:
+            return self.multiply([self.number(Integer(-1)), values[0]]) if side < 0 else values[0]
+        if function is sympy.sign:
+            return self.number(Integer(side))
+        return self.number(Integer(side > 0)) if side else values[1]
+
+
+class Floating(Arithmetic):
+    """Real numbers of mpmath, to fifty digits and some to spare."""
+
+    def number(self, e: Expr):
+        if e.is_Rational:
+            return CONTEXT.mpf(int(e.p)) / int(e.q)
+        if not (isinstance(e, Float) or e.is_NumberSymbol):
+            raise Undefined(f"{e} is no real number")
+        return CONTEXT.mpf(e._to_mpmath(CONTEXT.prec))
+
+    def add(self, values: Sequence):
+        return CONTEXT.fsum(values)
+
+    def multiply(self, values: Sequence):
+        return _bounded(functools.reduce(lambda a, b: a * b, values))
+
+    def power(self, base, exponent):
+        if base == 0:
+            if exponent < 0:
+                raise Undefined("division by zero")
+            return CONTEXT.mpf(exponent == 0)
+        if abs(exponent) * (abs(CONTEXT.mag(base)) + 1) > 2 * LARGEST_EXPONENT:
+            raise Unevaluable("a power is too large")
+        return _real(base**exponent)
+
+    def apply(self, function: type, values: Sequence):
+        chosen = self.chosen(function, values)
+        if chosen is not None:
+            return chosen
+        if function not in FUNCTIONS:
+            raise Unevaluable(f"{function.__name__} has no numbers here")
+        if function not in BOUNDED and any(abs(v) > LARGEST_EXPONENT for v in values):
+            raise Unevaluable(f"{function.__name__} of a number that is too large")
+        try:
+            return _real(FUNCTIONS[function](*values))
+        except (ValueError, ZeroDivisionError):
+            raise Undefined(f"{function.__name__} has a pole here") from None
+
+    def compare(self, a, b) -> int:
+        return (a > b) - (a < b)
+
+    def sympy(self, value) -> Expr:
+        return Float(value, DIGITS)
+
+
+def _real(value):
+    if isinstance(value, CONTEXT.mpc) or not CONTEXT.isfinite(value):
+        raise Undefined("no real number")
+    return _bounded(value)
+
+
+def _bounded(value):
+    if value and abs(CONTEXT.mag(value)) > 4 * LARGEST_EXPONENT:
+        raise Unevaluable("a number is too large, or too near to zero")
+    return value

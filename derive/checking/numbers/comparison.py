@@ -1,0 +1,129 @@
+"""A claimed gradient beside the gradient, entry by entry, at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from derive.chain import Chain, adjoint_of
+from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
+from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Index, Point
+from derive.checking.numbers.exact_numbers import Exact
+from derive.symbols import Tensor, tensors_in
+
+VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
+NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # what is left of terms that cancel is measured by the terms
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The gradient and the claim at a point, entry by entry."""
+
+    arithmetic: Arithmetic
+    expected: Mapping[Index, object]
+    got: Mapping[Index, object]
+    at_kink: bool
+    operations: int
+    scale: object = 1  # the largest number on the way; only fifty digits need it
+
+    @property
+    def is_defined(self) -> bool:
+        return all(value is not UNDEFINED for value in self.expected.values())
+
+    @property
+    def undefined(self) -> list[Index]:
+        """Where the claim has no number."""
+        return [i for i, value in self.got.items() if value is UNDEFINED]
+
+    @property
+    def largest_difference(self):
+        """Relative to the largest entry. By fifty digits alone."""
+        differences = [abs(self.expected[i] - self.got[i]) for i in self.expected]
+        return max(differences, default=0) / self._largest_entry
+
+    @property
+    def different(self) -> list[Index]:
+        """The entries that differ."""
+        pairs = [(i, self.expected[i], got) for i, got in self.got.items() if got is not UNDEFINED]
+        if isinstance(self.arithmetic, Exact):
+            return [i for i, a, b in pairs if self.arithmetic.compare(a, b)]
+        visible = VISIBLE * self._largest_entry
+        return [i for i, a, b in pairs if abs(a - b) > visible]
+
+    @property
+    def _largest_entry(self):
+        """The largest entry; where all are rounding, a small part of what cancelled."""
+        entries = [v for v in (*self.expected.values(), *self.got.values()) if v is not UNDEFINED]
+        return max([abs(v) for v in entries] + [NEGLIGIBLE * self.scale])
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is ``claimed`` the gradient of ``of``?"""
+
+    chain: Chain
+    of: Tensor
+    claimed: Expr
+
+    def compared(
+        self,
+        point: Point,
+        arithmetic: Arithmetic,
+        limit: int = 10**6,
+        of_claim: Arithmetic | None = None,
+    ) -> Comparison:
+        """Both at a point, the claim in an arithmetic of its own if one is named.
+
+        Raises `Unevaluable`.
+        """
+        evaluation = Evaluation(self.chain, point, arithmetic, limit)
+        home = self.of.home
+        expected = evaluation.entries_or_undefined(adjoint_of(self.of), home)
+        claim = evaluation
+        if of_claim is not None:
+            claim = Evaluation(self.chain, point, of_claim, limit)
+        got = claim.entries_or_undefined(self.claimed, home)
+        at_kink = evaluation.at_kink or claim.at_kink
+        operations = evaluation.operations + (claim.operations if claim is not evaluation else 0)
+        scale = evaluation.largest if isinstance(arithmetic, Floating) else 1
+        return Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
+
+    def statements(self) -> list[Tensor]:
+        """The statements that the gradient and the claim are computed from, in their order."""
+        definition = self.chain.definition
+        read, unread = set(), {adjoint_of(self.of), *tensors_in(self.claimed)}
+        while unread:
+            t = unread.pop().at_home
+            read.add(t)
+            known = self.chain.by_name if t.role == "adjoint" else definition.by_name
+            if t.name in known:
+                unread |= {s.at_home for s in tensors_in(known[t.name].expression)} - read
+        return [s.tensor for s in definition.statements if s.tensor in read]
+
+
+def largest_difference(chain: Chain, of: Tensor, claimed: Expr, points: Sequence[Point]) -> float:
+    """The largest difference between claim and gradient, relative to the largest entry.
+
+    Points where either has no number are left out. Raises `Unevaluable` if no point is left.
+    """
+    return difference_at([Evaluation(chain, p, Floating()) for p in points], of, claimed)
+
+
+def difference_at(evaluations: Sequence[Evaluation], of: Tensor, claimed: Expr) -> float:
+    """`largest_difference` where the forward has been evaluated: one serves many claims."""
+    differences, why = [], "there is no real number"
+    for evaluation in evaluations:
+        try:
+            expected = evaluation.entries_or_undefined(adjoint_of(of), of.home)
+            got = evaluation.entries_or_undefined(claimed, of.home)
+        except Unevaluable as error:
+            why = str(error)
+            continue
+        found = Comparison(evaluation.arithmetic, expected, got, False, 0, evaluation.largest)
+        if found.is_defined and not found.undefined:
+            differences.append(found.largest_difference)
+    if not differences:
+        raise Unevaluable(f"the claim cannot be evaluated at any point: {why}")
+    return float(max(differences))

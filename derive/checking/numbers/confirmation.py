@@ -1,0 +1,98 @@
+"""What is expected of a gradient at a point, a second time: by SymPy's own derivative on explicit
+scalars, which knows neither the chain nor the evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Add, Expr, Integer, Symbol
+
+from derive.chain import Chain
+from derive.checking.numbers.arithmetic import Unevaluable
+from derive.checking.numbers.evaluation import Evaluation, Index, Point
+from derive.checking.numbers.exact_numbers import Exact
+from derive.checking.numbers.points import indexed_axis
+from derive.exact import Indicator
+from derive.small_batch import LargestOf, SmallBatch, indicators
+from derive.symbols import Tensor
+
+MOST_SCALARS = 30  # for more of them it takes too long
+AGREES = 1e-30
+
+
+class Contradiction(AssertionError):
+    """Two derivations of ours do not agree: a mistake in gradform, not in the question."""
+
+
+def confirm(chain: Chain, point: Point, of: Tensor, index: Index, expected: Expr) -> bool:
+    """Whether this was confirmed: False where it would take too long.
+
+    Raises `Contradiction` if SymPy finds another number.
+    """
+    if of.name == chain.definition.output.name or _scalars(point) > MOST_SCALARS:
+        return False
+    derivative = _own_derivative(chain, point, of, index)
+    if derivative is None:
+        return False
+    own, ours = derivative.evalf(50), expected.evalf(50)
+    if not own.is_comparable or abs(own - ours) > AGREES * (1 + abs(ours)):
+        raise Contradiction(
+            f"{chain.definition.name}: d{of.name}{list(index)} at {dict(point.sizes)} is "
+            f"{expected} by the chain and {derivative} by SymPy; please report this"
+        )
+    return True
+
+
+def _scalars(point: Point) -> int:
+    return sum(map(len, point.values.values()))
+
+
+def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Expr | None:
+    """The derivative of the sum of d<output>*output by one entry, at the point."""
+    definition, sizes = chain.definition, dict(point.sizes)
+    batch = SmallBatch(
+        definition,
+        {axis: sizes[axis.name] for axis in definition.independent_axes},
+        free=frozenset({of.name}),
+    )
+    arithmetic = Exact(irrational=True)
+    try:
+        known = Evaluation(chain, point, arithmetic).entries(of, of.home)
+    except Unevaluable:
+        return None
+    variable = batch.entries(of)[index]
+    numbers = {batch.entries(of)[i]: arithmetic.sympy(n) for i, n in known.items()}
+    for t in (*definition.differentiable, *(t for t, _ in definition.scalars)):
+        if t.name != of.name:
+            numbers |= {batch.entries(t)[i]: n for i, n in point.values[t.name].items()}
+    for t in definition.labels:
+        numbers |= _label_numbers(batch, chain, t, point.values[t.name])
+    at = numbers.pop(variable)
+    output = batch.computed(definition.output.name)
+    upstream = point.values[chain.upstream.name]
+    objective = Add(*(upstream[i] * e for i, e in output.items() if upstream[i] != 0))
+    objective = _with_maxima_chosen(objective.xreplace(numbers), variable, at)
+    return objective.diff(variable).xreplace({variable: at})
+
+
+def _label_numbers(batch: SmallBatch, chain: Chain, label: Tensor, values: Mapping[Index, Expr]):
+    axis = indexed_axis(chain.definition, label)
+    numbers: dict[Symbol, Expr] = {}
+    for i, value in values.items() if axis else ():
+        place = ", ".join(str(k + 1) for k in i)
+        group = indicators(f"{label.name}[{place}] of {axis}", batch.sizes[axis])
+        for k, one in enumerate(group):
+            if isinstance(one, Indicator):
+                numbers[one] = Integer(int(value == k))
+    return numbers
+
+
+def _with_maxima_chosen(e: Expr, variable: Symbol, at: Expr) -> Expr:
+    """``e`` with the first largest entry in place of every maximum."""
+
+    def largest(node):
+        values = [arg.xreplace({variable: at}).evalf(50) for arg in node.args]
+        return node.args[values.index(max(values))]
+
+    return e.replace(lambda node: isinstance(node, LargestOf), largest)

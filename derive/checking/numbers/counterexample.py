@@ -1,0 +1,234 @@
+"""The smallest example in which a claimed gradient is not the gradient.
+
+In: a `Chain`, the tensor whose gradient is claimed, and the claim. Out: a `Counterexample` in exact
+numbers, or None.
+
+1. *sizes*: the first at which the claim differs for random data. A difference that is there at all
+   is there for almost all data, so nothing simpler need be tried at smaller sizes;
+2. *rational data*: simple integers; where a statement is not rational on them, the data that it is
+   computed from are chosen otherwise, so that roots and exponentials come out;
+3. *less to read*: every entry in turn is made simpler, as long as the difference stays;
+4. where 2 finds nothing, 3 starts from the random data, and the numbers may be irrational;
+5. *confirmed*: SymPy's own derivative on explicit scalars is what is expected.
+
+Every search is bounded by a count of operations, so the answer is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from sympy import Abs, Expr, Heaviside, Integer, Piecewise, cancel, expand, nan, radsimp, sign
+
+from derive.chain import Chain
+from derive.checking.numbers.arithmetic import DIGITS, Floating, Unevaluable
+from derive.checking.numbers.comparison import Comparison, Question
+from derive.checking.numbers.comparison import largest_difference as largest_difference
+from derive.checking.numbers.confirmation import confirm
+from derive.checking.numbers.evaluation import UNDEFINED, Index, Point
+from derive.checking.numbers.exact_numbers import Exact
+from derive.checking.numbers.points import RANGES, complexity, generic_point, smallest_sizes
+from derive.checking.numbers.points import random_points as random_points
+from derive.checking.numbers.search import Budget, Search
+from derive.nodes import ArgMax, Max
+from derive.symbols import Axis, Tensor
+
+READABLE = 30  # operations of an irrational number
+MOST_SIZES = 8  # at which rational data are looked for
+CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside)
+FOR_SIZES, FOR_RATIONALS, FOR_SHORTENING = 8000, 6000, 6000  # operations
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """At ``point``, the entry ``index`` of the gradient of ``of`` is ``expected``, and the claim
+    gives ``got`` (nan: no number).
+
+    ``is_rational`` says that both are. ``at_kink``: the claim differs only where a choice is made
+    between equals, and the derivative is a convention.
+    """
+
+    point: Point
+    of: Tensor
+    index: Index
+    expected: Expr
+    got: Expr
+    is_rational: bool
+    at_kink: bool = False
+
+
+def rows(found: Counterexample) -> dict[str, object]:
+    """Names and numbers for display: sizes, data in the order of declaration as nested lists, then
+    what was expected and what the claim gives.
+    """
+    shown: dict[str, object] = dict(found.point.sizes)
+    for name, entries in found.point.values.items():
+        shown[name] = _nested(entries)
+    where = f"d{found.of.name}" + (f"{list(found.index)}" if found.index else "")
+    return shown | {f"expected {where}": found.expected, f"got {where}": found.got}
+
+
+def _nested(entries: Mapping[Index, Expr], at: Index = ()):
+    if at in entries:
+        return entries[at]
+    places = sorted({i[len(at)] for i in entries if i[: len(at)] == at})
+    return [_nested(entries, (*at, place)) for place in places]
+
+
+Revealing = list[tuple[Mapping[Axis, int], Point]]
+
+
+def counterexample(
+    chain: Chain, of: Tensor, claimed: Expr, settled: Mapping[str, Expr] | None = None
+) -> Counterexample | None:
+    """The smallest example in which ``claimed`` is not the gradient of ``of``, or None: none was
+    found.
+
+    ``settled`` are numbers for scalars, or the upstream gradient, that are to be kept.
+    """
+    question, settled = Question(chain, of, claimed), dict(settled or {})
+    different, undefined = _revealing(question, settled)
+    found = (
+        _rational(question, settled, different)
+        or _shortest(question, settled, different[:1])
+        or _at_kink(question, settled)
+        or _shortest(question, settled, undefined[:1], undefined=True)
+    )
+    if found is not None and not found.at_kink:
+        confirm(chain, found.point, of, found.index, found.expected)
+    return found
+
+
+def _revealing(question: Question, settled) -> tuple[Revealing, Revealing]:
+    """The smallest sizes, each with random data, at which the claim differs, and those at which it
+    has no number.
+    """
+    different, undefined, budget = [], [], Budget(FOR_SIZES)
+    for sizes, point in _random_data(question, settled):
+        try:
+            found = question.compared(point, Floating(), FOR_SIZES)
+        except Unevaluable:
+            budget.spend(50)
+            continue
+        budget.spend(found.operations)
+        if not found.is_defined or found.at_kink:
+            continue
+        if found.different:
+            if sizes not in [known for known, _ in different]:
+                different.append((sizes, point))
+        elif found.undefined:
+            undefined.append((sizes, point))
+        if len(different) == MOST_SIZES or budget.left < 0:
+            break
+    return different, undefined
+
+
+def _random_data(question: Question, settled) -> Iterator[tuple[Mapping[Axis, int], Point]]:
+    """Small sizes with random data, several where choices are made; at last a few larger sizes."""
+    chain, definition = question.chain, question.chain.definition
+    seeds = 3 if _chooses(question) else 1
+    kind = _range_of_data(question, settled)
+    for sizes in smallest_sizes(definition):
+        for seed in range(seeds):
+            yield sizes, generic_point(definition, chain.upstream, sizes, settled, seed, kind)
+    for point in random_points(definition, chain.upstream, 1, settled):
+        sizes = dict(point.sizes)
+        yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
+
+
+def _chooses(question: Question) -> bool:
+    """Whether there is a choice between entries, whose outcome depends on the data."""
+    statements = question.chain.definition.statements
+    return any(e.has(*CHOICES) for e in [question.claimed, *(s.expression for s in statements)])
+
+
+def _range_of_data(question: Question, settled) -> int:
+    """The first of `RANGES` in which the gradient is defined."""
+    definition = question.chain.definition
+    sizes = next((s for s in smallest_sizes(definition) if set(s.values()) - {1}), {})
+    if set(sizes) != set(definition.independent_axes):
+        return 0
+    for kind in range(len(RANGES)):
+        point = generic_point(definition, question.chain.upstream, sizes, settled, 0, kind)
+        try:
+            if question.compared(point, Floating()).is_defined:
+                return kind
+        except Unevaluable:
+            continue
+    return 0
+
+
+def _rational(question: Question, settled, different: Revealing) -> Counterexample | None:
+    """One in which gradient and claim are rational, at the first sizes where there is one; else
+    one in which the gradient is.
+    """
+    left = 2 * FOR_RATIONALS
+    for of_claim in (Exact(), Exact(irrational=True)):
+        for sizes, _ in different if not of_claim.irrational else different[:1]:
+            budget = Budget(min(left, FOR_RATIONALS))
+            left -= budget.left
+            search = Search(question, sizes, settled, Exact(), budget, of_claim)
+            values = search.rational_data()
+            if values is not None:
+                search.budget = Budget(FOR_SHORTENING)
+                return _stated(question, search.point(search.shortened(values)))
+            left += max(budget.left, 0)
+    return None
+
+
+def _shortest(
+    question: Question, settled, revealing: Revealing, undefined: bool = False
+) -> Counterexample | None:
+    """The random data that showed it, made as simple as is possible by fifty digits."""
+    for sizes, point in revealing:
+        budget = Budget(FOR_SHORTENING)
+        search = Search(question, sizes, settled, Floating(), budget, undefined=undefined)
+        point = search.point(search.shortened(dict(point.values)))
+        return _stated(question, point, undefined=undefined)
+    return None
+
+
+def _at_kink(question: Question, settled) -> Counterexample | None:
+    """One at equal entries, or zeros, if choices are made at all."""
+    definition = question.chain.definition
+    if not _chooses(question):
+        return None
+    for sizes in islice(smallest_sizes(definition), 6):
+        search = Search(question, sizes, settled, Floating(), Budget(FOR_SHORTENING), kinks=True)
+        for number in (0, 1):
+            for changed in search.variations(search.all_equal(Integer(number))):
+                if search.shows(changed):
+                    return _stated(question, search.point(changed), at_kink=True)
+    return None
+
+
+def _stated(
+    question: Question, point: Point, undefined: bool = False, at_kink: bool = False
+) -> Counterexample | None:
+    """The entry with the least to read, as exact as it can be."""
+    for arithmetic in (Exact(), Exact(irrational=True), Floating()):
+        try:
+            found = question.compared(point, arithmetic)
+        except Unevaluable:
+            continue
+        wrong = found.undefined if undefined else found.different
+        pairs = [(i, _shown(found, found.expected[i]), _shown(found, found.got[i])) for i in wrong]
+        if pairs:
+            i, expected, got = min(pairs, key=lambda p: complexity(p[1]) + complexity(p[2]))
+            rational = bool(expected.is_Rational and got.is_Rational)
+            return Counterexample(point, question.of, i, expected, got, rational, at_kink)
+    return None
+
+
+def _shown(found: Comparison, value) -> Expr:
+    """A number as SymPy writes it in the fewest operations, or its digits if those are many."""
+    if value is UNDEFINED:
+        return nan
+    e = found.arithmetic.sympy(value)
+    if e.is_Rational or e.is_Float:
+        return e
+    if e.count_ops() > READABLE:
+        return e.evalf(DIGITS)
+    return min((e, radsimp(e), expand(radsimp(e)), cancel(e)), key=lambda form: form.count_ops())

@@ -1,0 +1,319 @@
+"""What expressions in named axes are at a point: sizes, and a number for every entry of the data.
+
+In: a `Chain`, a `Point` and an arithmetic (``arithmetic.py``). Out: entries. Statements and
+adjoints are computed from their definitions; every expression is computed once, along its own axes
+and no others. An entry that has no real number is `UNDEFINED`, and so is what is computed from it,
+unless a `Piecewise` does not choose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sympy import Abs, Add, Expr, Heaviside, Integer, Mul, Piecewise, Pow, sign
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
+
+from derive.chain import Chain
+from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
+from derive.made_axes import twins_in
+from derive.nodes import ArgMax, Broadcast, Max, OneHot, Reshaping, Sum
+from derive.symbols import Axis, Tensor, tensors_in
+
+Index = tuple[int, ...]
+
+UNDEFINED = None  # stands where a number would
+
+
+@dataclass(frozen=True)
+class Point:
+    """Sizes and data: what a forward and its upstream gradient are evaluated at.
+
+    ``sizes`` are those of the independent axes. ``values`` has the entries of the inputs, labels
+    (integers from 0), scalars and the upstream gradient, in this order, as exact SymPy numbers.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    values: Mapping[str, Mapping[Index, Expr]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The entries of an expression along its axes."""
+
+    axes: tuple[Axis, ...]
+    entries: dict[Index, Any]
+
+
+class Evaluation:
+    """A forward with its chain at a point, in one arithmetic.
+
+    ``operations`` counts the entries that were computed, ``at_kink`` says whether a choice was
+    made between equals: a derivative is a convention there.
+    """
+
+    def __init__(self, chain: Chain, point: Point, arithmetic: Arithmetic, limit: int = 10**7):
+        self.chain, self.point, self.arithmetic = chain, point, arithmetic
+        definition = chain.definition
+        chosen = dict(point.sizes)
+        self.sizes = definition.sizes_from({a: chosen[a.name] for a in definition.independent_axes})
+        self.operations, self.limit, self.at_kink = 0, limit, False
+        self._tables: dict[Expr, Table] = {}
+        self._named: dict[tuple[str, bool], Table] = {}
+        tensors = [*(s.tensor for s in definition.statements), *(a.tensor for a in chain.adjoints)]
+        self._order = {_key(t): place for place, t in enumerate(tensors)}
+
+    def entries(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:
+        """``e`` entry by entry along ``axes``. Raises `Undefined` where an entry has no number."""
+        found = self.entries_or_undefined(e, axes)
+        if any(value is UNDEFINED for value in found.values()):
+            raise Undefined(f"{e} is no real number here")
+        return found
+
+    def entries_or_undefined(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:
+        """The same, with `UNDEFINED` where there is no number."""
+        for twin, original in twins_in([e]).items():
+            self.sizes.setdefault(twin, self._size(original))
+        table = self.table(e)
+        if set(table.axes) - set(axes):
+            raise Unevaluable(f"{e} has axes that {axes} has not")
+        project = _projection(tuple(axes), table.axes)
+        return {i: table.entries[project(i)] for i in self._indices(axes)}
+
+    @property
+    def largest(self):
+        """The largest absolute value in all tensors that were computed; 1 if they are zero."""
+        entries = (v for table in self._named.values() for v in table.entries.values())
+        return max((abs(v) for v in entries if v is not UNDEFINED), default=1) or 1
+
+    def table(self, e: Expr) -> Table:
+        """The entries of ``e`` along the axes along which it varies."""
+        if e not in self._tables:
+            self._tables[e] = self._computed(e)
+        return self._tables[e]
+
+    def _computed(self, e: Expr) -> Table:
+        if isinstance(e, Tensor):
+            return Table(e.axes, self._tensor(e).entries)
+        if isinstance(e, Axis):
+            return self._constant(self.arithmetic.number(Integer(self._size(e))))
+        if isinstance(e, (BooleanTrue, BooleanFalse)):
+            return self._constant(bool(e))
+        if isinstance(e, Broadcast):
+            return self.table(e.operand)
+        for kind, computed in ARRAY_NODES.items():
+            if isinstance(e, kind):
+                return computed(self, e)
+        if e.args:
+            return self._pointwise(e)
+        if not e.is_number:
+            raise Unevaluable(f"{e} has no value")
+        return self._constant(self._or_undefined(self.arithmetic.number, e))
+
+    def _constant(self, value) -> Table:
+        return Table((), {(): value})
+
+    def _size(self, axis: Axis) -> int:
+        if axis not in self.sizes:
+            raise Unevaluable(f"the size of {axis} is unknown")
+        return self.sizes[axis]
+
+    def _indices(self, axes) -> Iterator[Index]:
+        return product(*(range(self._size(axis)) for axis in axes))
+
+    def _tensor(self, t: Tensor) -> Table:
+        """The table of a tensor as it was declared; what it is computed from is computed before,
+        in order, so that a long network is no deep recursion.
+        """
+        if _key(t) not in self._named:
+            for needed in self._needed(t):
+                self._named[_key(needed)] = self._given(needed) or self._defined(needed)
+        return self._named[_key(t)]
+
+    def _needed(self, t: Tensor) -> list[Tensor]:
+        """What is to be computed for ``t``: statements from the first, adjoints from the last."""
+        found, unread = {}, [t.at_home]
+        while unread:
+            t = unread.pop()
+            if _key(t) in found or _key(t) in self._named:
+                continue
+            found[_key(t)] = t
+            definitions = self._definitions(t)
+            if t.name in definitions and t.name not in self.point.values:
+                unread += [s.at_home for s in tensors_in(definitions[t.name].expression)]
+        return sorted(found.values(), key=lambda t: self._order.get(_key(t), -1))
+
+    def _definitions(self, t: Tensor) -> Mapping[str, Any]:
+        return self.chain.by_name if t.role == "adjoint" else self.chain.definition.by_name
+
+    def _given(self, t: Tensor) -> Table | None:
+        given = self.point.values.get(t.name)
+        if given is None:
+            return None
+        return Table(t.home, {i: self.table(given[i]).entries[()] for i in self._indices(t.home)})
+
+    def _defined(self, t: Tensor) -> Table:
+        definitions = self._definitions(t)
+        if t.name not in definitions:
+            raise Unevaluable(f"{t} has no value")
+        return Table(t.home, self.entries_or_undefined(definitions[t.name].expression, t.home))
+
+    def _or_undefined(self, compute: Callable, *values):
+        """What ``compute`` gives, counted and bounded; undefined if one of the values is."""
+        self.operations += 1
+        if self.operations > self.limit:
+            raise Unevaluable("too many operations")
+        if any(value is UNDEFINED for value in values):
+            return UNDEFINED
+        try:
+            return compute(*values)
+        except Undefined:
+            return UNDEFINED
+
+    def _pointwise(self, e: Expr) -> Table:
+        if isinstance(e, Piecewise):
+            return self._choice(e)
+        return self._entrywise(self._operation(e), e.args)
+
+    def _entrywise(self, compute: Callable, args, strict: bool = True) -> Table:
+        """``compute`` of the entries of ``args``, broadcast by name."""
+        tables = [self.table(arg) for arg in args]
+        axes = tuple(dict.fromkeys(axis for table in tables for axis in table.axes))
+        read = [(table.entries, _projection(axes, table.axes)) for table in tables]
+        entries = {}
+        for i in self._indices(axes):
+            values = [entries_of[project(i)] for entries_of, project in read]
+            entries[i] = self._or_undefined(compute, *values) if strict else compute(*values)
+        return Table(axes, entries)
+
+    def _operation(self, e: Expr) -> Callable:
+        if isinstance(e, Add):
+            return lambda *values: self.arithmetic.add(values)
+        if isinstance(e, Mul):
+            return lambda *values: self.arithmetic.multiply(values)
+        if isinstance(e, Pow):
+            return self.arithmetic.power
+        if isinstance(e, Relational):
+            return lambda a, b: self._holds(e.rel_op, a, b)
+        for kind, decided in LOGIC.items():
+            if isinstance(e, kind):
+                return decided
+        return lambda *values: self._applied(e.func, values)
+
+    def _applied(self, function: type, values):
+        if function in (Abs, sign, Heaviside):
+            zero = self.arithmetic.number(Integer(0))
+            self.at_kink |= self.arithmetic.compare(values[0], zero) == 0
+        if function in (PointwiseMax, PointwiseMin) and len(values) > 1:
+            best = self.arithmetic.chosen(function, values)
+            self.at_kink |= [self.arithmetic.compare(v, best) for v in values].count(0) > 1
+        return self.arithmetic.apply(function, values)
+
+    def _holds(self, relation: str, a, b) -> bool:
+        side = self.arithmetic.compare(a, b)
+        self.at_kink |= side == 0
+        return side in RELATIONS[relation]
+
+    def _choice(self, e: Piecewise) -> Table:
+        """The first value whose condition holds; the others may be undefined."""
+
+        def compute(*values):
+            for value, condition in zip(values[::2], values[1::2], strict=True):
+                if condition is UNDEFINED or condition:
+                    return UNDEFINED if condition is UNDEFINED else value
+            return UNDEFINED
+
+        return self._entrywise(compute, [part for pair in e.args for part in pair], strict=False)
+
+    def _rows(self, e) -> tuple[tuple[Axis, ...], Iterator[tuple[Index, list]]]:
+        """The axes that a reduction leaves, and for each place there the entries it is taken of."""
+        table = self.table(e.operand)
+        bound = tuple(axis for axis in e.axes if axis in table.axes)
+        left = tuple(axis for axis in table.axes if axis not in bound)
+        project = _projection(left + bound, table.axes)
+        inside = list(self._indices(bound))
+        rows = ((i, [table.entries[project(i + j)] for j in inside]) for i in self._indices(left))
+        return left, rows
+
+    def _sum(self, e: Sum) -> Table:
+        left, rows = self._rows(e)
+        repeated = Integer(1)
+        for axis in set(e.axes) - set(self.table(e.operand).axes):
+            repeated *= self._size(axis)
+        number = self.arithmetic.number(repeated)
+
+        def total(*values):
+            self.operations += len(values)
+            summed = self.arithmetic.add(values)
+            return summed if repeated == 1 else self.arithmetic.multiply([number, summed])
+
+        return Table(left, {i: self._or_undefined(total, *row) for i, row in rows})
+
+    def _largest(self, e: Max | ArgMax) -> Table:
+        left, rows = self._rows(e)
+
+        def first(*row):
+            best = 0
+            for k, value in enumerate(row):
+                side = self.arithmetic.compare(value, row[best])
+                self.at_kink |= side == 0 and k != best
+                best = k if side > 0 else best
+            return row[best] if isinstance(e, Max) else self.arithmetic.number(Integer(best))
+
+        return Table(left, {i: self._or_undefined(first, *row) for i, row in rows})
+
+    def _one_hot(self, e: OneHot) -> Table:
+        labels = self.table(e.operand)
+        zero, one = self.arithmetic.number(Integer(0)), self.arithmetic.number(Integer(1))
+        entries = {
+            (*i, k): UNDEFINED if label is UNDEFINED else one if label == k else zero
+            for i, label in labels.entries.items()
+            for k in range(self._size(e.axis))
+        }
+        return Table((*labels.axes, e.axis), entries)
+
+    def _reshaped(self, e: Reshaping) -> Table:
+        """The entry stands at the same place in the row of all, the last axis fastest."""
+        table = self.table(e.operand)
+        left = tuple(axis for axis in table.axes if axis not in e.binds)
+        project = _projection(left + e.binds, table.axes)
+        before, after = self._indices(e.binds), self._indices(e.brings)
+        pairs = list(zip(after, before, strict=True))
+        entries = {
+            i + new: table.entries[project(i + old)]
+            for i in self._indices(left)
+            for new, old in pairs
+        }
+        return Table(left + e.brings, entries)
+
+
+RELATIONS = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "==": (0,), "!=": (-1, 1)}
+LOGIC: dict[type, Callable] = {
+    And: lambda *values: all(values),
+    Or: lambda *values: any(values),
+    Not: lambda value: not value,
+}
+ARRAY_NODES: dict[type, Callable] = {
+    Sum: Evaluation._sum,
+    Max: Evaluation._largest,
+    ArgMax: Evaluation._largest,
+    OneHot: Evaluation._one_hot,
+    Reshaping: Evaluation._reshaped,
+}
+
+
+def _key(t: Tensor) -> tuple[str, bool]:
+    return t.name, t.role == "adjoint"
+
+
+def _projection(axes: tuple[Axis, ...], onto: tuple[Axis, ...]) -> Callable[[Index], Index]:
+    """From an index along ``axes`` to the one along ``onto``, some of them."""
+    if axes == onto:
+        return lambda i: i
+    places = [axes.index(axis) for axis in onto]
+    return lambda i: tuple(i[place] for place in places)

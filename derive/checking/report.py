@@ -1,0 +1,223 @@
+"""A verdict in words, and as plain data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sympy import Expr, Float, cancel
+
+from derive.checking.explaining.fitting import is_simple_size_function
+from derive.checking.explaining.terms import Comparison, TermDifference
+from derive.checking.numbers.counterexample import Counterexample, rows
+from derive.checking.verdict import Answer, Refutation, Verdict
+from derive.proof import in_words as proof_in_words
+from derive.symbols import is_constant
+from derive.text import formula
+
+MOST_DIFFERENCES = 8
+LONGEST_NUMBER = 24
+INDENT = "    "
+
+
+def text_of(verdict: Verdict) -> str:
+    """The whole answer: what is wrong first, then what is right."""
+    lines = list(_headline(verdict))
+    for answer in verdict.answers:
+        if verdict.single or answer.outcome != "right":
+            lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]
+    return "\n".join(lines)
+
+
+def _headline(verdict: Verdict) -> Iterator[str]:
+    forward = verdict.definition.snake
+    if verdict.single:
+        answer = verdict.answers[0]
+        yield f"{answer.outcome}: {answer.name} of {forward}{_under(answer)}"
+        return
+    wrong = verdict.first_wrong
+    if wrong is not None:
+        yield f"wrong: the first wrong gradient of {forward} is {wrong.name}, line {wrong.line}"
+    else:
+        yield f"{verdict.outcome}: {len(verdict.answers)} gradients of {forward}"
+    width = max(len(a.name) for a in verdict.answers)
+    for answer in verdict.answers:
+        state = answer.outcome
+        if answer.inherits and state == "right":
+            state = "follows: right, if the wrong lines above were mended"
+        proved = f"  proved {_proved(answer)}" if answer.proved and not answer.inherits else ""
+        note = f"  ({answer.note})" if answer.note else ""
+        yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
+    for condition in dict.fromkeys(c for a in verdict.answers for c in a.conditions):
+        yield f"{INDENT}for {condition}"
+
+
+def _under(answer: Answer) -> str:
+    return "".join(f", for {condition}" for condition in answer.conditions)
+
+
+def _proved(answer: Answer) -> str:
+    return "for every size" if answer.proved.every_size else f"for {_sizes(answer)}"
+
+
+def _sizes(answer: Answer) -> str:
+    batches = answer.proved.sizes
+    return "; ".join(", ".join(f"{axis} = {n}" for axis, n in batch) for batch in batches)
+
+
+def _details(answer: Answer) -> Iterator[str]:
+    if answer.outcome == "right":
+        yield f"proved: {proof_in_words((answer.proved,))}"
+        if answer.note:
+            yield f"note: it {answer.note}"
+        return
+    if answer.outcome == "undecided":
+        yield f"{answer.name}: neither proved nor refuted"
+        yield f"{INDENT}{_evidence(answer)}"
+        return
+    yield f"line {answer.line}: {answer.source.strip()}" if answer.line > 1 else answer.source
+    yield from _why(answer, answer.refutation)
+
+
+def _evidence(answer: Answer) -> str:
+    if answer.difference is None:
+        return "it has no value at any of the random points that were tried"
+    return (
+        "in numbers of 50 digits at random points with sizes from 2 to 11, the largest difference "
+        f"to the gradient is {answer.difference:.1e} of its largest entry"
+    )
+
+
+def _why(answer: Answer, why: Refutation) -> Iterator[str]:
+    if why is None:
+        return
+    if why.misaligned is not None:
+        yield from str(why.misaligned).splitlines()
+    if why.comparison is not None:
+        yield from _terms(answer, why.comparison)
+    yield from why.hints
+    if why.neighbour is not None:
+        yield "it is the right gradient of a neighbouring mathematics:"
+        yield f"{INDENT}{why.neighbour.change}"
+    if why.counterexample is not None:
+        yield "the smallest counterexample:"
+        yield from (f"{INDENT}{line}" for line in _counterexample(why.counterexample))
+
+
+def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
+    outside = formula(comparison.outside)
+    if comparison.factor is not None:
+        got, expected = comparison.factor
+        words = f"the factor of the whole is {formula(got)}, it must be {formula(expected)}"
+        yield f"{words}{_ratio(got, expected)}"
+    shown = comparison.differences[:MOST_DIFFERENCES]
+    for difference in shown:
+        yield in_words(difference)
+    if len(comparison.differences) > len(shown):
+        yield f"and {len(comparison.differences) - len(shown)} more terms differ"
+    if comparison.outside != 1 and shown:
+        yield f"(terms of what stands in the brackets of {answer.name} = {outside}*( ... ))"
+
+
+def in_words(difference: TermDifference) -> str:
+    """What must be done about one term."""
+    product, got, expected = difference.product, difference.got, difference.expected
+    if difference.kind == "missing":
+        return f"the term {formula(expected * product)} is missing"
+    if difference.kind == "extra":
+        return f"the term {formula(got * product)} is extra: it does not belong there"
+    if difference.kind == "sign":
+        term, right = formula(got * product), formula(expected * product)
+        return f"the sign of {term} is wrong: it must be {right}"
+    of = "the constant" if product == 1 else f"the coefficient of {formula(product)}"
+    return f"{of} is {formula(got)}, it must be {formula(expected)}{_ratio(got, expected)}"
+
+
+def _ratio(got: Expr, expected: Expr) -> str:
+    """What is missing in between, where that is a factor a person would name."""
+    ratio = cancel(expected / got)
+    if ratio == 1:
+        return ""
+    if not is_constant(ratio):
+        return f" (multiply by {formula(ratio)})" if ratio.count_ops() <= 2 else ""
+    return f" (the factor {formula(ratio)} is missing)" if is_simple_size_function(ratio) else ""
+
+
+def _counterexample(found: Counterexample) -> Iterator[str]:
+    table = rows(found)
+    width = max(map(len, table))
+    for name, value in table.items():
+        yield f"{name:{width}} = {_nested(value)}"
+
+
+def _nested(value) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_nested, value))}]"
+    text = str(value)  # 1/8, not 0.125: these numbers are exact
+    if isinstance(value, Expr) and (value.has(Float) or len(text) > LONGEST_NUMBER):
+        return f"about {value.evalf(10)}"
+    return text
+
+
+def json_of(verdict: Verdict) -> dict:
+    """``outcome`` and ``status`` of the whole, and one entry for each gradient."""
+    return {
+        "forward": verdict.definition.snake,
+        "outcome": verdict.outcome,
+        "status": verdict.status,
+        "gradients": [_answer_as_data(answer) for answer in verdict.answers],
+    }
+
+
+def _answer_as_data(answer: Answer) -> dict:
+    data = {
+        "gradient": answer.name,
+        "line": answer.line,
+        "source": answer.source.strip(),
+        "outcome": answer.outcome,
+        "conditions": list(answer.conditions),
+        "inherits": answer.inherits,
+        "note": answer.note,
+        "difference": None if answer.difference is None else float(answer.difference),
+        "proved": None,
+    }
+    if answer.proved is not None:
+        data["proved"] = {
+            "sizes": [dict(batch) for batch in answer.proved.sizes],
+            "every_size": answer.proved.every_size,
+        }
+    if answer.refutation is not None:
+        data |= _refutation_as_data(answer.refutation)
+    return data
+
+
+def _refutation_as_data(why: Refutation) -> dict:
+    data: dict = {"hints": list(why.hints)}
+    data["misaligned"] = None if why.misaligned is None else str(why.misaligned)
+    data["neighbour"] = None if why.neighbour is None else why.neighbour.change
+    data["counterexample"] = None
+    if why.counterexample is not None:
+        data["counterexample"] = {
+            name: _plain(value) for name, value in rows(why.counterexample).items()
+        }
+    data["terms"] = (
+        []
+        if why.comparison is None
+        else [
+            {
+                "kind": d.kind,
+                "term": formula(d.product),
+                "coefficient": formula(d.got),
+                "expected": formula(d.expected),
+            }
+            for d in why.comparison.differences
+        ]
+    )
+    factor = why.comparison.factor if why.comparison else None
+    data["factor"] = factor and {"got": formula(factor[0]), "expected": formula(factor[1])}
+    return data
+
+
+def _plain(value):
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, int) else str(value)

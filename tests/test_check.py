@@ -1,0 +1,330 @@
+"""Checking a formula: the verdict, what it says about a wrong one, and the command."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from sympy import Rational
+
+import derive
+from derive.checking.command import check_command
+from derive.errors import QuestionError
+from tests.checked_forwards import LayerNorm, RowNLL
+
+RIGHT = "gain*inv_std/n*(n*dy - dy.sum(0) - n/(n-1)*xhat*(dy*xhat).sum(0))"
+WITHOUT_BESSEL = "gain*inv_std/n*(n*dy - dy.sum(0) - xhat*(dy*xhat).sum(0))"
+
+OWN = '''
+from sympy import sqrt
+from derive import Axis, Forward, Input, Scalar, Sum
+N, C = Axis("N"), Axis("C")
+
+class Standardised(Forward):
+    """Rows of zero mean, divided by the root of the fourth moment."""
+    x = Input(N, C)
+    tiny = Scalar(1e-6)
+    centre = Sum(x, C) / C
+    off = x - centre
+    fourth = Sum(off**4, C) / C
+    width = sqrt(fourth + tiny)
+    y = off / width
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    file = tmp_path / "standardised.py"
+    file.write_text(OWN)
+    return f"{file}:Standardised"
+
+
+def wrong(name, formula, of=None, **options):
+    verdict = derive.check(name, formula, of, **options)
+    assert verdict.right is False and verdict.status == 1, verdict
+    return verdict.first_wrong.refutation
+
+
+def test_right_says_which_sizes_and_how():
+    verdict = derive.check("batch_norm", RIGHT, of="x")
+    assert verdict.right and verdict.status == 0
+    assert verdict.answers[0].proved.every_size
+    assert "2x3, 3x4, 4x2" in str(verdict) and "for every size" in str(verdict)
+
+
+def test_the_missing_factor_is_named_as_a_function_of_n():
+    why = wrong("batch_norm", WITHOUT_BESSEL, "x")
+    (difference,) = why.comparison.differences
+    N = derive.Axis("N")
+    assert difference.kind == "coefficient"
+    assert (difference.got, difference.expected) == (-1 / N, -1 / (N - 1))
+    text = str(derive.check("batch_norm", WITHOUT_BESSEL, of="x"))
+    assert "the coefficient of xhat*Sum(dy*xhat, N) is -1/N, it must be -1/(N - 1)" in text
+    assert "(the factor N/(N - 1) is missing)" in text
+    assert "var = Sum(diff2, N)/N in place of var = Sum(diff2, N)/(N - 1)" in text
+
+
+def test_the_counterexample_is_small_and_exact():
+    found = wrong("batch_norm", WITHOUT_BESSEL, "x").counterexample
+    assert dict(found.point.sizes) == {"N": 2, "C": 1}
+    assert (found.expected, found.got) == (Rational(1, 8), Rational(3, 16))
+    assert "1/8" in str(derive.check("batch_norm", WITHOUT_BESSEL, of="x"))
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind", "got", "expected"),
+    [
+        ("gain*inv_std*(dy - dy.mean(0) + xhat*(dy*xhat).sum(0)/(n-1))", "sign", 1, -1),
+        ("gain*inv_std*(dy - dy.mean(0))", "missing", 0, -1),
+        ("gain*inv_std*(dy - dy.mean(0) - 2*xhat*(dy*xhat).sum(0)/(n-1))", "coefficient", -2, -1),
+    ],
+)
+def test_terms(formula, kind, got, expected):
+    (difference,) = wrong("batch_norm", formula, "x").comparison.differences
+    N = derive.Axis("N")
+    assert difference.kind == kind
+    assert (difference.got * (N - 1), difference.expected * (N - 1)) == (got, expected)
+
+
+def test_an_extra_term_and_the_one_in_its_place():
+    why = wrong("batch_norm", "gain*inv_std*(dy - dy.mean(0) - y*(dy*y).sum(0)/(n-1))", "x")
+    assert {str(d.product): d.kind for d in why.comparison.differences} == {
+        "xhat*Sum(dy*xhat, N)": "missing",
+        "y*Sum(dy*y, N)": "extra",
+    }
+
+
+def test_a_factor_of_the_whole():
+    why = wrong("batch_norm", "inv_std*(dy - dy.mean(0) - xhat*(dy*xhat).sum(0)/(n-1))", "x")
+    assert [str(e) for e in why.comparison.factor] == ["inv_std", "gain*inv_std"]
+
+
+def test_terms_are_told_of_any_spelling():
+    """Raw moments, and a mean over N that should be one over N - 1."""
+    formula = (
+        "gain*(dy - dy.mean(0) - (x - x.mean(0))*(dy*(x - x.mean(0))).mean(0)"
+        "/(x.var(0) + eps))/torch.sqrt(((x**2).sum(0) - n*x.mean(0)**2)/(n - 1) + eps)"
+    )
+    (difference,) = wrong("batch_norm", formula, "x").comparison.differences
+    assert str(difference.product) == "xhat*Sum(dy*xhat, N)"
+    assert str(difference.got) == "-1/N" and str(difference.expected) == "-1/(N - 1)"
+
+
+@pytest.mark.parametrize(
+    ("formula", "change"),
+    [
+        (
+            "(dy - dy.mean(1, keepdim=True))/width",
+            "fourth is taken as constant",
+        ),
+        ("dy/width", "taken as constant"),
+        (
+            "((dy - dy.mean(1, True))/(fourth.sqrt() + tiny) - 2*(off**3 - (off**3).mean(1, True))"
+            "*(dy*off).mean(1, True)/fourth.sqrt()/(fourth.sqrt() + tiny)**2)",
+            "width = sqrt(fourth) + tiny in place of width = sqrt(fourth + tiny)",
+        ),
+        (
+            "(dy - dy.mean(1, True))/width - 2*(off**3 - (off**3).mean(1, True))"
+            "*(dy*off).sum(1, True)/width**3",
+            "fourth = Sum(off**4, C) in place of fourth = Sum(off**4, C)/C",
+        ),
+    ],
+)
+def test_a_neighbouring_mathematics_is_found_by_editing_the_definition(own, formula, change):
+    assert change in wrong(own, formula).neighbour.change
+
+
+def test_what_is_right_only_for_an_upstream_of_one_is_wrong_and_says_so():
+    formula = "(F.softmax(logits, 1) - F.one_hot(labels, C))/n"
+    assert any("dloss = 1" in hint for hint in wrong("softmax_nll", formula).hints)
+    assert derive.check("softmax_nll", f"dloss*{formula}").right
+
+
+def test_the_gradient_of_another_input_is_recognised():
+    assert "it is dbias, the gradient by bias" in wrong("batch_norm", "dy.sum(0)", "gain").hints
+
+
+def test_a_number_that_is_the_default_of_a_scalar_is_a_condition():
+    verdict = derive.check("batch_norm", "(dy*diff*(var + 1e-5)**-0.5).sum(0)", of="gain")
+    assert verdict.right and "eps = 1e-05" in verdict.answers[0].conditions[0]
+    assert "for eps = 1e-05" in str(verdict)
+    wrong("batch_norm", "(dy*diff*(var + 1e-4)**-0.5).sum(0)", "gain")
+
+
+def test_torch_would_align_the_wrong_axis():
+    formula = "inv_std*(gain*dy - (gain*dy).mean(1))"
+    refutation = wrong(LayerNorm, formula, "x")
+    assert refutation.misaligned is not None
+    text = str(derive.check(LayerNorm, formula, of="x"))
+    assert "keepdim" in text and "N" in text and "C" in text
+
+
+def test_by_name_it_would_be_right():
+    formula = "dloss*probs - dloss[:, None]*F.one_hot(labels, C)"
+    assert any("by the names" in hint for hint in wrong(RowNLL, formula).hints)
+
+
+# --- several lines
+
+LINES = """\
+dlogprobs = torch.zeros_like(logprobs)
+dlogprobs[range(n), labels] = -1.0/n
+dprobs = (1.0 / probs) * dlogprobs
+dcounts_sum_inv = (counts * dprobs).sum(1, keepdim=True)
+dcounts = counts_sum_inv * dprobs
+dcounts_sum = (-counts_sum**-2) * dcounts_sum_inv
+dcounts += torch.ones_like(counts) * dcounts_sum
+dnorm_logits = counts * dcounts
+dlogits = dnorm_logits.clone()
+dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
+dlogits += F.one_hot(logits.max(1).indices, num_classes=logits.shape[1]) * dlogit_maxes
+"""
+
+
+def test_a_whole_backward_is_proved_line_by_line():
+    verdict = derive.check("softmax_nll", LINES)
+    assert verdict.right and len(verdict.answers) == 8
+    assert all(answer.conditions == ("dloss = 1",) for answer in verdict.answers)
+
+
+def test_the_first_wrong_line_is_named_and_the_others_are_not_blamed():
+    verdict = derive.check("softmax_nll", LINES.replace("counts_sum**-2", "counts_sum**-1"))
+    assert verdict.status == 1
+    assert (verdict.first_wrong.name, verdict.first_wrong.line) == ("dcounts_sum", 6)
+    outcomes = {a.name: (a.outcome, a.inherits) for a in verdict.answers}
+    assert [name for name, found in outcomes.items() if found[0] == "wrong"] == ["dcounts_sum"]
+    assert outcomes["dprobs"] == ("right", False) and outcomes["dlogits"] == ("right", True)
+
+
+def test_the_closed_form_of_the_second_exercise():
+    lines = "dlogits = F.softmax(logits, 1)\ndlogits[range(n), labels] -= 1\ndlogits /= n\n"
+    assert derive.check("softmax_nll", lines).right
+    assert derive.check("softmax_nll", lines.replace("-= 1", "-= 2")).right is False
+
+
+def test_two_errors_that_cancel_are_both_found():
+    lines = "dxhat = 2*gain*dy\ndgain = (dy*xhat).sum(0)\ndbias = dy.sum(1)\n"
+    verdict = derive.check("batch_norm", lines)
+    assert {a.name: a.outcome for a in verdict.answers} == {
+        "dxhat": "wrong",
+        "dgain": "right",
+        "dbias": "wrong",
+    }
+
+
+# --- neither proved nor refuted
+
+
+def test_what_is_neither_proved_nor_refuted_is_undecided(tmp_path):
+    file = tmp_path / "size.py"
+    file.write_text(
+        "from sympy import Abs\nfrom derive import Axis, Forward, Input\nN = Axis('N')\n"
+        "class Size(Forward):\n    x = Input(N)\n    y = Abs(x)**3\n"
+    )
+    verdict = derive.check(str(file), "dy*3*x**2*(x/x.abs())")
+    if verdict.right is None:  # where it is decided one day, so much the better
+        assert verdict.status == 1 and "neither proved nor refuted" in str(verdict)
+        assert verdict.answers[0].difference < 1e-30
+    else:
+        assert verdict.right
+
+
+def test_undecided_without_a_proof(monkeypatch):
+    from derive.checking import ground
+    from derive.errors import UnprovedError
+
+    def unproved(*_):
+        raise UnprovedError("no proof")
+
+    monkeypatch.setattr(ground, "proved_gradient", unproved)
+    verdict = derive.check("batch_norm", RIGHT, of="x")
+    assert verdict.right is None and verdict.status == 1 and verdict.answers[0].proved is None
+
+
+# --- what was asked
+
+
+@pytest.mark.parametrize("of", ["inputs", "dq", "eps"])
+def test_an_unknown_tensor(of):
+    with pytest.raises(QuestionError, match="--of takes one of x, gain, bias"):
+        derive.check("batch_norm", RIGHT, of=of)
+
+
+def test_the_gradient_of_a_statement_can_be_asked_for():
+    assert derive.check("batch_norm", "gain*dy", of="xhat").right
+    assert derive.check("batch_norm", "gain*dy", of="dxhat").right
+    assert derive.check("batch_norm", "dxhat = gain*dy").right
+
+
+# --- the command
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    status = check_command(arguments)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_exit_status(capsys):
+    assert run(capsys, "batch_norm", "--of", "x", RIGHT)[0] == 0
+    assert run(capsys, "batch_norm", "--of", "x", WITHOUT_BESSEL)[0] == 1
+    status, _, err = run(capsys, "batch_norm", "dy*inv_stdd")
+    assert status == 2 and "inv_std" in err and "^" in err
+
+
+def test_a_formula_may_begin_with_a_minus_sign(capsys):
+    status, out, _ = run(capsys, "batch_norm", "-gain*dy", "--of", "xhat")
+    assert status == 1 and "sign" in out
+    assert run(capsys, "batch_norm", "--of", "bias", "--", "-(-dy).sum(0)")[0] == 0
+
+
+def test_json(capsys):
+    status, out, _ = run(capsys, "batch_norm", "--json", "--of", "x", WITHOUT_BESSEL)
+    data = json.loads(out)
+    (gradient,) = data["gradients"]
+    assert (data["status"], data["outcome"], status) == (1, "wrong", 1)
+    assert gradient["terms"][0]["expected"] == "-1/(N - 1)"
+    assert gradient["counterexample"]["N"] == 2
+    data = json.loads(run(capsys, "batch_norm", "--json", "--of", "x", RIGHT)[1])
+    assert data["gradients"][0]["proved"]["every_size"] is True
+
+
+def test_standard_input_and_files(capsys, tmp_path, monkeypatch):
+    file = tmp_path / "backward.py"
+    file.write_text(LINES)
+    assert run(capsys, "softmax_nll", "--file", str(file))[0] == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(RIGHT.encode())))
+    assert run(capsys, "batch_norm", "-")[0] == 0
+
+
+def test_names_of_ones_own(capsys):
+    formula = "bngain*s/n*(n*dy - dy.sum(0) - n/(n-1)*bnraw*(dy*bnraw).sum(0))"
+    lets = ("--let", "bngain=gain", "--let", "bnraw=xhat", "--let", "s=inv_std")
+    assert run(capsys, "batch_norm", *lets, formula)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("batch_norm",), "there is no formula"),
+        (("batch_norm", "dy", "--file", "x.py"), "there are two formulas"),
+        (("batch_norm", "--file", "nowhere.py"), "cannot be read"),
+        (("batch_norm", "--file", "."), "cannot be read"),
+        (("batch_nrm", "dy"), "did you mean batch_norm"),
+        (("batch_norm", "dy", "--let", "xhat"), "is not YOURS=OURS"),
+        (("batch_norm", ""), ""),
+    ],
+)
+def test_mistakes_get_one_message(capsys, arguments, problem):
+    status, out, err = run(capsys, *arguments)
+    assert status == 2 and problem in err and not out and "Traceback" not in err
+
+
+def test_large_and_binary_files_are_refused(capsys, tmp_path):
+    large, binary = tmp_path / "large.py", tmp_path / "binary.py"
+    large.write_text("x" * 2**20)
+    binary.write_bytes(b"\xff\xfe\x00")
+    for file in (large, binary):
+        assert run(capsys, "batch_norm", "--file", str(file))[0] == 2
