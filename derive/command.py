@@ -27,7 +27,10 @@ def guarded(command: Callable[[], int]) -> int:
     status.
     """
     try:
-        return command()
+        status = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a reader who has gone is noticed here, not when Python ends
+        return status
     except QuestionError as error:
         _say(f"error: {error}")
         return NOT_UNDERSTOOD
