@@ -105,6 +105,8 @@ class Relations:
             if not power.is_Rational or not (1 / power).is_Integer:
                 continue
             rest = [(b, -powers[b] / power) for b in powers if b != base]
+            if power.is_negative and not all(is_number_or_size(b) for b, _ in rest):
+                continue  # a divisor as a quotient: the forward does not divide by its numerator
             if all(self._may_multiply(b, p, value.tensor) for b, p in rest):
                 yield base, (value.tensor * value.expression**-1 * base**power) ** (1 / power)
 

@@ -112,6 +112,16 @@ def test_a_label_becomes_an_index_and_an_index_add(tmp_path):
     assert "embedding(index, table)" in result.text and ".index_add_(0, index," in result.text
 
 
+def test_a_closed_form_divides_by_nothing_that_the_forward_does_not_divide_by(tmp_path):
+    """A loss of exactly 0 has a gradient: a divisor is not replaced by a quotient of results."""
+    function, _, _ = generated(write(tmp_path, "WeightedNLL"), tmp_path)
+    logits = torch.tensor([[1e4, -1e4, 0.0]], dtype=torch.float64, requires_grad=True)
+    weight = torch.ones(3, dtype=torch.float64)
+    loss = function(logits, weight, torch.tensor([0]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss == 0 and torch.equal(gradient, torch.zeros_like(gradient))
+
+
 def test_smoothed_targets_are_computed_again_and_not_saved(tmp_path):
     _, _, result = generated(write(tmp_path, "SmoothedNLL"), tmp_path)
     assert {t.name for t in result.proved.closed_form.saved} == {"labels", "smoothing", "probs"}
