@@ -43,6 +43,7 @@ from sympy import (
 from sympy import Sum as SymbolicSum
 from sympy.core.function import UndefinedFunction
 
+from derive.cases import vanishes_by_cases
 from derive.fractions import Fractions
 
 PRIME = 2**61 - 1
@@ -150,8 +151,10 @@ class ZeroTest:
             return self.tested[rational]
         if self._vanishes_in_full(rational):
             return True
+        if e.has(Piecewise, Abs, sign):
+            return vanishes_by_cases(e, is_zero, is_positive)
         in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
-        return in_exponentials != e and self.is_zero(in_exponentials)
+        return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
 
     def _note_shares(self, e: Expr) -> bool:
         """The common denominator of the powers in which every base, and every term of an

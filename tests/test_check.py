@@ -252,6 +252,21 @@ def test_an_unknown_tensor(of):
         derive.check("batch_norm", RIGHT, of=of)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("batch_norm", None),
+        ("batch_norm", b"dy"),
+        (int, "dy"),
+        ("batch_norm", "dy", 3),
+        ("batch_norm", "dy", "x", [("a", "x")]),
+    ],
+)
+def test_what_is_no_text_and_no_forward(arguments):
+    with pytest.raises(QuestionError):
+        derive.check(*arguments)
+
+
 def test_the_gradient_of_a_statement_can_be_asked_for():
     assert derive.check("batch_norm", "gain*dy", of="xhat").right
     assert derive.check("batch_norm", "gain*dy", of="dxhat").right
@@ -328,3 +343,107 @@ def test_large_and_binary_files_are_refused(capsys, tmp_path):
     binary.write_bytes(b"\xff\xfe\x00")
     for file in (large, binary):
         assert run(capsys, "batch_norm", "--file", str(file))[0] == 2
+
+
+# --- choices
+
+CHOICES = """
+from sympy import Abs, Piecewise, exp, log, sqrt
+from derive import Axis, Forward, Input, Scalar, Sum
+N, C = Axis("N"), Axis("C")
+
+class Rectified(Forward):
+    x = Input(N)
+    y = Piecewise((x, x > 0), (0, True))
+
+class HuberLoss(Forward):
+    x = Input(N)
+    t = Input(N)
+    delta = Scalar(1.0)
+    r = x - t
+    a = Abs(r)
+    row = Piecewise((r**2 / 2, a <= delta), (delta * (a - delta / 2), True))
+    loss = Sum(row, N) / N
+
+class Entropy(Forward):
+    z = Input(N)
+    t = Input(N)
+    loss = Sum(log(1 + exp(z)) - t * z, N) / N
+
+class Normalised(Forward):
+    x = Input(N, C)
+    norm = sqrt(Sum(x**2, C))
+    y = x / norm
+"""
+
+
+@pytest.fixture
+def choices(tmp_path: Path) -> str:
+    file = tmp_path / "choices.py"
+    file.write_text(CHOICES)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "right"),
+    [
+        ("Rectified", "dy*(y > 0)", True),
+        ("Rectified", "dy*(1 - (x <= 0).double())", True),
+        ("Rectified", "dy*(1 + x.sign())/2*(x != 0)", True),
+        ("Rectified", "dy*(x > 1)", False),
+        ("Rectified", "dy*x.sign()", False),
+        ("HuberLoss", "dloss/n*r.clamp(-delta, delta)", True),
+        ("HuberLoss", "dloss/n*r.clamp(-1, 1)", False),
+        ("HuberLoss", "dloss/n*torch.where(r <= delta, r, delta*r.sign())", False),
+        ("Entropy", "dloss*(0.5*(1 + torch.tanh(z/2)) - t)/n", True),
+        ("Entropy", "dloss*(0.5*(1 + torch.tanh(z)) - t)/n", False),
+    ],
+)
+def test_choices_are_decided_case_by_case(choices, name, formula, right):
+    verdict = derive.check(f"{choices}:{name}", formula)
+    assert verdict.right is right, verdict
+    assert "delta > 0" in str(verdict) or name != "HuberLoss" or not right
+
+
+def test_a_difference_at_a_kink_alone_says_so(choices):
+    verdict = derive.check(f"{choices}:Rectified", "dy*(x >= 0)")
+    assert verdict.right is False and "differs only where a choice is made" in str(verdict)
+    assert verdict.as_json()["gradients"][0]["at_kink"] is True
+
+
+def test_two_edits_of_which_one_takes_an_axis_away(choices):
+    """A claim that reads what the first edit changed once came to a traceback."""
+    formula = "dy/norm - x*(dy*x).sum(1, keepdim=True)/norm**2"
+    assert "norm" in str(derive.check(f"{choices}:Normalised", formula))
+
+
+# --- who is to blame
+
+
+@pytest.mark.parametrize(
+    ("line", "mistake", "blamed"),
+    [
+        ("dnorm_logits = counts * dcounts", "dnorm_logits = dcounts", "dnorm_logits"),
+        ("(counts * dprobs).sum(1, keepdim=True)", "(counts * dprobs).sum(1)", "dcounts_sum_inv"),
+    ],
+)
+def test_a_gradient_of_a_wrong_kind_is_blamed_alone(line, mistake, blamed):
+    """One that is another's tensor, and one that lies in other places."""
+    assert line in LINES
+    verdict = derive.check("softmax_nll", LINES.replace(line, mistake))
+    assert [a.name for a in verdict.answers if a.outcome == "wrong"] == [blamed]
+
+
+# --- the command, once more
+
+
+def test_a_formula_of_a_minus_sign_and_a_letter(capsys):
+    assert run(capsys, "batch_norm", "-x")[0] == 1
+
+
+def test_json_tells_what_was_not_understood(capsys):
+    status, out, err = run(capsys, "batch_norm", "--json", "dy*foo")
+    data = json.loads(out)
+    assert (status, data["status"], data["outcome"]) == (2, 2, "not understood")
+    assert data["problem"] == "there is no foo" and data["line"] == 1 and "foo" in err
+    assert json.loads(run(capsys, "nowhere", "--json", "dy")[1])["line"] is None

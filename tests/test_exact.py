@@ -4,7 +4,7 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Abs, Piecewise, Rational, exp, log, sign, sqrt, tanh
+from sympy import Abs, Eq, IndexedBase, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt, tanh
 
 from derive.exact import Indicator, is_zero
 
@@ -99,3 +99,27 @@ def test_an_expression_that_differs_at_a_point_is_not_zero(e, f):
     at = {x: Rational(3, 7), y: Rational(-5, 3), p: Rational(11, 5)}
     if abs(sympy.N((e - f).subs(at), 30)) > 1e-15:
         assert not is_zero(e - f)
+
+
+def _indicator(condition):
+    return Piecewise((1, condition), (0, True))
+
+
+def test_choices_case_by_case():
+    assert is_zero(_indicator(x > 0) + _indicator(x <= 0) - 1)
+    assert is_zero(Piecewise((x, x > 0), (0, True)) - (x + Abs(x)) / 2)
+    assert is_zero(Piecewise((x, x > y), (y, True)) - (x + y + Abs(x - y)) / 2)
+    assert is_zero(_indicator(x > p) * _indicator(x < 0))
+    assert is_zero(_indicator(Eq(x, y)) * (x - y))
+    assert not is_zero(_indicator(x > 0) + _indicator(x < 0) - 1)
+    assert not is_zero(_indicator(x > p) * _indicator(x < y))
+    assert not is_zero(_indicator(Eq(x, y)))
+    assert not is_zero(_indicator(x > 0) / _indicator(x > 0) - 1)  # no number on one side
+
+
+def test_a_choice_under_a_sum_is_made_for_each_of_its_terms():
+    b, i = IndexedBase("b", real=True), Symbol("i", integer=True)
+    n = Symbol("n", integer=True, positive=True)
+    assert not is_zero(Sum(Abs(b[i]), (i, 1, n)) ** 2 - Sum(b[i], (i, 1, n)) ** 2)
+    count = Sum(_indicator(b[i] > 0), (i, 1, n))
+    assert not is_zero(count * (n - count))

@@ -43,6 +43,7 @@ def check(
     several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
     own names to those of the forward. Raises `QuestionError` for what was not understood.
     """
+    _check_kinds(forward, formula, of, let)
     if not isinstance(forward, type):
         forward = forward_from(forward)
     definition = forward.definition
@@ -54,6 +55,18 @@ def check(
         progress(f"checking d{claim.of.name}")
         answers.append(_answer(claim, ground, upstream, reading))
     return Verdict(definition, tuple(_without_inheritance(answers)), reading.single)
+
+
+def _check_kinds(forward, formula, of, let) -> None:
+    """Raises `QuestionError` for what is no text, no name or no forward."""
+    if isinstance(forward, type) and not issubclass(forward, Forward):
+        raise QuestionError(f"{forward.__name__} is no forward", "derive it from derive.Forward")
+    if not isinstance(formula, str):
+        raise QuestionError(f"the formula is a {type(formula).__name__}", "pass it as text")
+    if not isinstance(of, (str, type(None))):
+        raise QuestionError(f"of is a {type(of).__name__}", 'pass a name: of="x"')
+    if not isinstance(let, (Mapping, type(None))):
+        raise QuestionError(f"let is a {type(let).__name__}", 'pass a dict: let={"mine": "x"}')
 
 
 def _target(definition: Definition, of: str | None) -> Tensor:
@@ -115,15 +128,32 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
         return None
     if not difference < EQUAL:
         return None
-    for claimed in dict.fromkeys((given, actual)):
-        try:
-            proved = ground.proved(answer.of, claimed)
-        except NOT_DECIDED:
-            continue
-        return replace(
-            answer, outcome="right", claimed=claimed, proved=proved, difference=difference
-        )
+    for condition, sure, renamed in _grounds_of_proof(ground):
+        for claimed in dict.fromkeys((given, actual)):
+            try:
+                proved = sure.proved(answer.of, claimed.xreplace(renamed))
+            except NOT_DECIDED:
+                continue
+            return replace(
+                answer,
+                outcome="right",
+                claimed=claimed,
+                proved=proved,
+                difference=difference,
+                conditions=(*answer.conditions, *condition),
+            )
     return _refuted(replace(answer, claimed=actual, difference=difference), ground)
+
+
+def _grounds_of_proof(ground: Ground):
+    """The mathematics as it is; else for positive scalars, which those of a positive default are
+    meant to be.
+    """
+    yield (), ground, {}
+    positive = ground.positive_scalars
+    if positive:
+        names = ", ".join(scalar.name for scalar in positive)
+        yield (f"{names} > 0",), ground.for_positive_scalars(), positive
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):

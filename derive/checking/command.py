@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from derive.checking.check import check
-from derive.command import guarded
+from derive.command import NOT_UNDERSTOOD, guarded
 from derive.errors import QuestionError
 
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
@@ -19,7 +19,8 @@ examples:
   check NAME --of x "gain*(dy - dy.mean(0))"
   check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
   cat backward.py | check NAME --json -
-exit status: 0 proved right; 1 wrong, or neither proved nor refuted; 2 not understood
+exit status: 0 proved right; 1 wrong, or neither proved nor refuted; 2 not understood,
+which --json answers too, with the outcome "not understood" and the problem
 """
 
 
@@ -59,21 +60,40 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
     """A formula may begin with a minus sign, which would else be taken for an option."""
     arguments = list(arguments)
     for i, argument in enumerate(arguments):
-        formula = argument.startswith("-") and not argument.startswith("--") and len(argument) > 2
-        if formula and argument != "-h":
+        formula = argument.startswith("-") and not argument.startswith("--")
+        if formula and argument not in ("-", "-h"):
             rest = arguments[:i] + arguments[i + 1 :]
             return arguments if "--" in arguments else [*rest, "--", argument]
     return arguments
 
 
 def _check(options: argparse.Namespace) -> int:
-    text, source = _text(options)
-    verdict = check(options.name, text, options.of, _names(options.let), source)
+    try:
+        text, source = _text(options)
+        verdict = check(options.name, text, options.of, _names(options.let), source)
+    except QuestionError as error:
+        if options.json:
+            sys.stdout.write(json.dumps(_refused(options.name, error), indent=2) + "\n")
+        raise
     if options.json:
         sys.stdout.write(json.dumps(verdict.as_json(), indent=2) + "\n")
     else:
         sys.stdout.write(f"{verdict}\n")
     return verdict.status
+
+
+def _refused(name: str, error: QuestionError) -> dict:
+    """What was not understood, for programs; people read it on standard error."""
+    return {
+        "forward": name,
+        "outcome": "not understood",
+        "status": NOT_UNDERSTOOD,
+        "problem": error.problem,
+        "remedy": error.remedy,
+        "source": error.place and error.place.file,
+        "line": error.place and error.place.line,
+        "message": str(error),
+    }
 
 
 def _text(options: argparse.Namespace) -> tuple[str, str]:

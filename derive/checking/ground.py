@@ -52,6 +52,25 @@ class Ground:
         ]
         return ground_of(replace(self.original, statements=tuple(settled)))
 
+    @cached_property
+    def positive_scalars(self) -> dict[Tensor, Tensor]:
+        """The scalars of a positive default, each as a positive one."""
+        return {
+            scalar: Tensor(scalar.name, scalar.axes, role=scalar.role, positive=True)
+            for scalar, default in self.original.scalars
+            if default > 0 and not scalar.is_positive
+        }
+
+    def for_positive_scalars(self) -> Ground:
+        """The same mathematics, where the scalars of a positive default are positive."""
+        positive = self.positive_scalars
+        statements = [
+            replace(s, expression=s.expression.xreplace(positive)) for s in self.original.statements
+        ]
+        scalars = [(positive.get(t, t), default) for t, default in self.original.scalars]
+        definition = replace(self.original, statements=tuple(statements), scalars=tuple(scalars))
+        return ground_of(definition)
+
     def difference(self, of: Tensor, claimed: Expr) -> float:
         """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""
         return difference_at(self.names.evaluations, of, claimed)

@@ -17,6 +17,10 @@ from derive.text import formula
 MOST_DIFFERENCES = 8
 LONGEST_NUMBER = 24
 INDENT = "    "
+AT_KINK = (
+    "it differs only where a choice is made between equals (a zero, a tie): there is no derivative "
+    "there, and what is expected is the convention of the forward"
+)
 
 
 def text_of(verdict: Verdict) -> str:
@@ -99,6 +103,8 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
         yield "it is the right gradient of a neighbouring mathematics:"
         yield f"{INDENT}{why.neighbour.change}"
     if why.counterexample is not None:
+        if why.counterexample.at_kink:
+            yield AT_KINK
         yield "the smallest counterexample:"
         yield from (f"{INDENT}{line}" for line in _counterexample(why.counterexample))
 
@@ -107,8 +113,12 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
     outside = formula(comparison.outside)
     if comparison.factor is not None:
         got, expected = comparison.factor
-        words = f"the factor of the whole is {formula(got)}, it must be {formula(expected)}"
-        yield f"{words}{_ratio(got, expected)}"
+        ratio = cancel(expected / got)
+        if is_constant(ratio):
+            yield f"the whole must be multiplied by {formula(ratio)}"
+        else:
+            words = f"the factor of the whole is {formula(got)}, it must be {formula(expected)}"
+            yield f"{words}{_ratio(got, expected)}"
     shown = comparison.differences[:MOST_DIFFERENCES]
     for difference in shown:
         yield in_words(difference)
@@ -199,6 +209,7 @@ def _refutation_as_data(why: Refutation) -> dict:
         data["counterexample"] = {
             name: _plain(value) for name, value in rows(why.counterexample).items()
         }
+        data["at_kink"] = why.counterexample.at_kink
     data["terms"] = (
         []
         if why.comparison is None

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 
 import mpmath
-from sympy import Expr, Integer, Mul, Rational
+from sympy import Expr, Integer, Mul, Rational, sqrt
 
 from derive.chain import Chain
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
@@ -30,6 +30,7 @@ in_full_precision = mpmath.workdps(50)
 SAMPLES = 4  # points of the same sizes
 MOST_PRODUCTS = 12
 LARGEST_DIVISOR = 64
+MOST_AXES = 5
 TINY = mpmath.mpf(10) ** -20  # relative
 
 
@@ -185,21 +186,30 @@ SIZE_FACTORS = (
 
 @in_full_precision
 def size_function(definition: Definition, points: Sequence[Point], values) -> Expr | None:
-    """A rational number times a simple function of the sizes that has these values at the
-    points; None where none is found.
+    """A rational number times a simple function of the sizes, or the root of that, that has these
+    values at the points; None where none is found.
     """
+    found = _rational_function(definition, points, values)
+    if found is None and len({value > 0 for value in values}) == 1:
+        squared = _rational_function(definition, points, [value**2 for value in values])
+        found = squared and sqrt(squared) * (1 if values[0] > 0 else -1)
+    return found
+
+
+def _rational_function(definition: Definition, points: Sequence[Point], values) -> Expr | None:
     if all(abs(v) < TINY for v in values):
         return Integer(0)
-    axes = definition.independent_axes[:3]
+    axes = definition.independent_axes[:MOST_AXES]
     sizes = [[Fraction(dict(point.sizes)[axis.name]) for axis in axes] for point in points]
     for functions in _size_functions(len(axes)):
         ratios = []
         for at, value in zip(sizes, values, strict=True):
-            scale = prod(f(n) for f, n in zip(functions, at, strict=True) if n > 2)
-            if any(n <= 2 for n in at):
-                continue  # a divisor may be zero there
-            ratios.append(value * scale.denominator / scale.numerator)
-        number = _rational(ratios[0]) if len(ratios) > 1 else None
+            try:
+                scale = prod(f(n) for f, n in zip(functions, at, strict=True))
+                ratios.append(value * scale.denominator / scale.numerator)
+            except ZeroDivisionError:
+                continue  # n - 2 says nothing at n = 2
+        number = _rational(ratios[0]) if len(ratios) > 2 else None
         if number is not None and all(abs(r - ratios[0]) < TINY * abs(r) for r in ratios):
             return number * Mul(*(f(a) for f, a in zip(functions, axes, strict=True)))
     return None

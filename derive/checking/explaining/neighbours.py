@@ -15,7 +15,7 @@ from itertools import combinations
 
 from sympy import Add, Expr, Mul, Pow, S, sign
 
-from derive.chain import Chain, derive_chain
+from derive.chain import Chain, adjoint_of, derive_chain
 from derive.checking.atomised import atomised
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.comparison import difference_at
@@ -46,17 +46,25 @@ class Neighbour:
 
     def explains(self, of: Tensor, claimed: Expr, points: Sequence[Point]) -> bool:
         """Whether ``claimed`` is the gradient of ``of`` in this mathematics, to 30 digits."""
-        read = claimed.xreplace(dict(self.tensors))
-        if not axes_of(read) <= set(of.home):
+        arriving = {adjoint_of(old): adjoint_of(new) for old, new in self.tensors}
+        read = claimed.xreplace(dict(self.tensors) | arriving)
+        if not axes_of(read) <= set(of.home) or not self._names_all(read):
             return False
         evaluations = [Evaluation(self.chain, point, Floating()) for point in points]
         try:
             if difference_at(evaluations, of, read) > EXACT:
                 return False
-            arriving = [t for t in tensors_in(read) if t.role == "adjoint"]
-            return not any(_is_zero(evaluations[0], e) for e in (read, *arriving))
+            gradients = [t for t in tensors_in(read) if t.role == "adjoint"]
+            return not any(_is_zero(evaluations[0], e) for e in (read, *gradients))
         except (Undefined, Unevaluable):
             return False
+
+    def _names_all(self, e: Expr) -> bool:
+        """Whether every statement in ``e``, and every gradient of one, has the axes it has here."""
+        definition = self.chain.definition
+        homes = {s.name: s.tensor.home for s in definition.statements}
+        homes |= {f"d{name}": home for name, home in homes.items()}
+        return all(homes.get(t.name, t.home) == t.home for t in tensors_in(e))
 
 
 def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
@@ -85,7 +93,15 @@ def neighbours(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
         if a.name != b.name:
             both = edited(a.definition, b.name, b.expression.xreplace(dict(a.tensors)))
             if both is not None:
-                yield _neighbour(replace(both, change=f"{a.change}, and {b.change}"))
+                change = f"{a.change}, and {b.change}"
+                yield _neighbour(replace(both, change=change, tensors=_one_by_one(a, both)))
+
+
+def _one_by_one(a: Edit, both: Edit) -> tuple[tuple[Tensor, Tensor], ...]:
+    """The tensors of the first edit as the second leaves them, and those of the second."""
+    second = dict(both.tensors)
+    first = {old: second.get(new, new) for old, new in a.tensors}
+    return tuple((second | first).items())
 
 
 @dataclass(frozen=True)

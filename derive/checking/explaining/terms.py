@@ -14,9 +14,10 @@ combination of the right terms where that is possible (`fitted`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from sympy import Add, Expr, Mul, S, cancel
 
@@ -88,26 +89,28 @@ class TermByTerm:
     def compare(self, of: Tensor, claimed: Expr) -> Comparison | None:
         """Where ``claimed`` parts from the gradient of ``of``; None where no terms can be told."""
         comparisons = []
-        ways = [(r, rules) for r in self._right_forms(of, claimed) for rules in RULES]
-        for right, rules in ways:
-            expected = self._terms(right, of, rules)
-            for got in self._claimed_terms(claimed, of, expected, rules):
-                comparisons += [_inside_brackets(got, expected), _factor_apart(got, expected)]
+        for right, claim in self._readings(of, claimed):
+            for rules, unfold in product(RULES, (False, True)):
+                expected = self._terms(right, of, rules, unfold)
+                for got in self._claimed_terms(claim, of, expected, rules, unfold):
+                    comparisons += [_inside_brackets(got, expected), _factor_apart(got, expected)]
         told = [c for c in comparisons if c is not None and (c.differences or c.factor)]
         return min(told, key=lambda c: c.cost, default=None)
 
-    def _right_forms(self, of: Tensor, claimed: Expr) -> list[Expr]:
-        """The right gradient in the gradients that the claim reads: all the way from the output,
-        or by the nearest step of the chain.
+    def _readings(self, of: Tensor, claimed: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """The right gradient and the claim, in the same gradients: those that the claim reads,
+        those of the nearest step of the chain, or the upstream one alone.
         """
         adjoint = self.chain.by_name.get(f"d{of.name}")
         if adjoint is None:
-            return [self.chain.upstream]
+            yield self.chain.upstream, claimed
+            return
         read = {t.name for t in tensors_in(claimed) if t.role == "adjoint"}
-        forms = [self._from_output(self.form.closed[adjoint.name], read)]
+        closed = self.form.closed[adjoint.name]
+        yield self._from_output(closed, read), claimed
         if read - {self.chain.upstream.name}:
-            forms.append(adjoint.expression)
-        return forms
+            yield adjoint.expression, claimed
+            yield self._from_output(closed, ()), self._from_output(claimed, ())
 
     def _from_output(self, e: Expr, given: Iterable[str]) -> Expr:
         """``e`` with every gradient but the upstream one, and those given, in closed form."""
@@ -120,15 +123,16 @@ class TermByTerm:
             e = e.xreplace(inner)
         return e
 
-    def _claimed_terms(self, claimed, of: Tensor, expected: Terms, rules) -> Iterable[Terms]:
-        named = self.names.named(claimed)
-        yield self._terms(named, of, rules)
+    def _claimed_terms(self, claimed, of: Tensor, expected: Terms, *way) -> Iterator[Terms]:
+        yield self._terms(self.names.named(claimed), of, *way)
         combination = fitted(self.names, of, claimed, list(expected))
         if combination is not None:
             yield combination
 
-    def _terms(self, e: Expr, of: Tensor, rules: tuple[Identity, ...]) -> Terms:
-        """``e`` as a sum of products; a gradient of an input in it is written out."""
+    def _terms(self, e: Expr, of: Tensor, rules: tuple[Identity, ...], unfold: bool) -> Terms:
+        """``e`` as a sum of products; the gradients of inputs in it are written out, and with
+        ``unfold`` the values that do not depend on ``of``.
+        """
         inputs = {t.name for t in self.chain.definition.differentiable}
         closed = {
             t: along(self._from_output(self.form.closed[t.name], ()), t)
@@ -136,7 +140,16 @@ class TermByTerm:
             if t.role == "adjoint" and t.name[1:] in inputs
         }
         e = self.form.relations.with_values(e.xreplace(closed))
+        e = self._unfolded(e, of) if unfold else e
         return collected(normal_form(e, of, rules, self.knowledge, Record()))
+
+    def _unfolded(self, e: Expr, of: Tensor) -> Expr:
+        fixed = self.form.relations.by_name.keys() - self.chain.definition.depending_on(of.name)
+        while named := {
+            t: self.form.relations.unfolded(t) for t in tensors_in(e) if t.name in fixed
+        }:
+            e = e.xreplace(named)
+        return e
 
 
 def collected(e: Expr) -> Terms:
@@ -155,7 +168,8 @@ def _inside_brackets(got: Terms, expected: Terms) -> Comparison | None:
     """What all terms of both have in common goes before the brackets."""
     if (not got and not expected) or len(got) > MOST_TERMS:
         return None
-    outside = common_factor([*got, *expected])
+    products = {*got, *expected}
+    outside = common_factor(list(products)) if len(products) > 1 else S.One
     return _compared(outside, _divided(got, outside), _divided(expected, outside))
 
 
@@ -180,12 +194,12 @@ def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
 def _compared(outside: Expr, got: Mapping, expected: Mapping) -> Comparison:
     products = list(dict.fromkeys([*expected, *got]))
     differences, agreeing = [], 0
-    for product in products:
-        ours, theirs = expected.get(product, S.Zero), got.get(product, S.Zero)
+    for term in products:
+        ours, theirs = expected.get(term, S.Zero), got.get(term, S.Zero)
         if cancel(ours - theirs) == 0:
             agreeing += 1
         else:
-            differences.append(TermDifference(product, theirs, ours))
+            differences.append(TermDifference(term, theirs, ours))
     return Comparison(outside, tuple(differences), agreeing)
 
 

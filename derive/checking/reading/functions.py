@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sympy import (
     Abs,
     And,
+    Basic,
     Expr,
     Ge,
     Gt,
@@ -24,7 +25,6 @@ from sympy import (
     sign,
     sin,
     sqrt,
-    sympify,
     tanh,
     true,
 )
@@ -215,7 +215,7 @@ def _by_cases(choice: Piecewise, condition: Callable[[Expr], Boolean]) -> Boolea
 
 def chosen(*choices) -> Expr:
     """A `Piecewise` of (value, condition), of a bounded number of choices in all."""
-    count = sum(sympify(value, strict=True).count(Piecewise) for value, _ in choices)
+    count = sum(value.count(Piecewise) for value, _ in choices if isinstance(value, Expr))
     if count > MOST_CHOICES or sum(map(_comparisons, choices)) > MOST_COMPARISONS:
         raise Refusal("too many choices inside of choices", "check it in parts")
     try:
@@ -225,7 +225,8 @@ def chosen(*choices) -> Expr:
 
 
 def _comparisons(choice) -> int:
-    return len(sympify(choice[1], strict=True).atoms(Relational))
+    condition = choice[1]  # or True
+    return len(condition.atoms(Relational)) if isinstance(condition, Basic) else 0
 
 
 def _choice(space: Space, relation: Callable, a: Value, b: Value) -> Value:

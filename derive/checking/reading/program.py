@@ -63,8 +63,9 @@ class Program:
             if of is None:
                 raise self._inherited(cell, name)
             return self.names.gradient(of, self.space)
-        for other, version in self.finals.items():
-            if version == cell.version and self.cells.get(other) is cell:
+        others = (name for name in self.finals if name != own)
+        for other in (own, *others):  # two names may be one tensor: the one that is read, if right
+            if self.finals.get(other) == cell.version and self.cells.get(other) is cell:
                 return self._as_if_right(self.names.adjoints[other], cell.value)
         return stored_in(cell)
 
@@ -87,10 +88,15 @@ class Program:
         )
 
     def _as_if_right(self, of: Tensor, value: Value) -> Value:
-        """The gradient of ``of``, lying as the text's own value lies if that has all its axes."""
+        """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
+        places that fit.
+        """
         true = self.names.gradient(of, self.space)
         own = [self.space.size(axis) for axis in value.axes]
-        if own == [self.space.size(axis) for axis in true.axes]:
+        places = zip(reversed(value.dims), reversed(self.names.dims(of)), strict=False)
+        sizes = [[axis and self.space.size(axis) for axis in pair] for pair in places]
+        fits = value.by_name or all(one == other for one, other in sizes)
+        if fits and own == [self.space.size(axis) for axis in true.axes]:
             axes = iter(value.axes)
             dims = tuple(None if axis is None else next(axes) for axis in value.dims)
             met = true.expression.along(value.axes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer, Mul, nan, oo, sympify, zoo
+from sympy import Add, Expr, Integer, Mul, nan, oo, zoo
 
 from derive.checking.reading.refusals import Mismatch, Refusal
 from derive.definition import Definition
@@ -90,9 +90,9 @@ def shape_text(dims: Dims) -> str:
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
 
 
-def number(e) -> Value:
-    """A number of Python's."""
-    e = sympify(e, strict=True)
+def number(e: int | Expr) -> Value:
+    """A number, of Python's or of SymPy's."""
+    e = Integer(e) if isinstance(e, int) else e
     digits = sum(len(f"{part:x}") for part in (int(e.p), int(e.q))) // 4 if e.is_Rational else 1
     return Value(e, kind=NUMBER, extent=Extent(length=max(digits, 1)))
 
