@@ -206,7 +206,7 @@ TEXTS = {
         "torch.sigmoid(x) + x.sigmoid() + F.relu(x) + x.relu() + F.softplus(x) + F.silu(x)",
         "F.logsigmoid(x) + torch.log1p(x**2) + torch.expm1(x) + x.abs() + abs(x)",
         "x.sign() + torch.sgn(x) + x.neg() + torch.negative(x) + x.reciprocal() + x.absolute()",
-        "torch.erf(x) + torch.sin(x) + x.cos() + torch.positive(x)",
+        "torch.erf(x) + torch.sin(x) + x.cos() + torch.positive(x) + x.cosh()*torch.sinh(x)",
         "torch.add(x, dy, alpha=2) + x.sub(dy) + torch.mul(x, gain) + x.div(var)",
         "x.subtract(dy) + x.multiply(dy) + x.divide(var) + torch.true_divide(x, var)",
         "torch.addcmul(x, dy, gain, value=-1) + x.addcmul(x, x)",

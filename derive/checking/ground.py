@@ -22,7 +22,11 @@ EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 
 
 class Ground:
-    """What is known of one mathematics: everything is derived once, and only when asked for."""
+    """What is known of one mathematics: everything is derived once, and only when asked for.
+
+    Numbers are computed in ``chain``, in which every part has a name; the closed form, and what is
+    proved, is that of the statements as they were written.
+    """
 
     def __init__(self, definition: Definition):
         self.original = definition
@@ -34,7 +38,7 @@ class Ground:
 
     @cached_property
     def form(self) -> ClosedForm:
-        return close(self.chain)
+        return close(derive_chain(self.original))
 
     @cached_property
     def names(self) -> ValueNames:
@@ -93,7 +97,7 @@ class Ground:
         form, read = self.form, {t.name for t in tensors_in(claimed)}
         more = [
             ClosedStatement(a.tensor, form.closed[a.name], a.of)
-            for a in self.chain.adjoints
+            for a in form.chain.adjoints
             if a.name in read and a.name not in form.by_name
         ]
         return replace(form, statements=(*form.statements, *more))

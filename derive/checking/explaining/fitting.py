@@ -39,6 +39,7 @@ class ValueNames:
 
     def __init__(self, chain: Chain):
         self.chain = chain
+        self._named: dict[Expr, Expr] = {}
         self.points = random_points(chain.definition, chain.upstream)
 
     @cached_property
@@ -74,6 +75,11 @@ class ValueNames:
         """``e`` with every largest part that is a value of the forward, times a function of the
         sizes, under the name of that value.
         """
+        if e not in self._named:
+            self._named[e] = self._with_names(e)
+        return self._named[e]
+
+    def _with_names(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not tensors_in(e) or is_constant(e):
             return e
         forward_only = all(t.role != "adjoint" for t in tensors_in(e))
@@ -209,8 +215,8 @@ def _rational_function(definition: Definition, points: Sequence[Point], values) 
                 ratios.append(value * scale.denominator / scale.numerator)
             except ZeroDivisionError:
                 continue  # n - 2 says nothing at n = 2
-        number = _rational(ratios[0]) if len(ratios) > 2 else None
-        if number is not None and all(abs(r - ratios[0]) < TINY * abs(r) for r in ratios):
+        same = len(ratios) > 2 and all(abs(r - ratios[0]) < TINY * abs(r) for r in ratios)
+        if same and (number := _rational(ratios[0])) is not None:
             return number * Mul(*(f(a) for f, a in zip(functions, axes, strict=True)))
     return None
 

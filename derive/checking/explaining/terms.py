@@ -14,7 +14,7 @@ combination of the right terms where that is possible (`fitted`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -74,6 +74,15 @@ class Comparison:
             shown += (expected / got).count_ops()
         return len(self.differences) + (self.factor is not None), shown
 
+    def mapped(self, rewrite: Callable[[Expr], Expr]) -> Comparison:
+        """The same comparison with its products written otherwise."""
+        return replace(
+            self,
+            outside=rewrite(self.outside),
+            differences=tuple(replace(d, product=rewrite(d.product)) for d in self.differences),
+            factor=self.factor and (rewrite(self.factor[0]), rewrite(self.factor[1])),
+        )
+
 
 class TermByTerm:
     """Compares claims about one forward."""
@@ -95,7 +104,15 @@ class TermByTerm:
                 for got in self._claimed_terms(claim, of, expected, rules, unfold):
                     comparisons += [_inside_brackets(got, expected), _factor_apart(got, expected)]
         told = [c for c in comparisons if c is not None and (c.differences or c.factor)]
-        return min(told, key=lambda c: c.cost, default=None)
+        best = min(told, key=lambda c: c.cost, default=None)
+        return best and best.mapped(self._in_names_of_the_forward)
+
+    def _in_names_of_the_forward(self, e: Expr) -> Expr:
+        """``e`` with the parts that nobody named written out."""
+        parts = {part.tensor.name: part.expression for part in self.form.relations.parts}
+        while unnamed := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:
+            e = e.xreplace(unnamed)
+        return e
 
     def _readings(self, of: Tensor, claimed: Expr) -> Iterator[tuple[Expr, Expr]]:
         """The right gradient and the claim, in the same gradients: those that the claim reads,
