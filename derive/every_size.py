@@ -39,8 +39,9 @@ from sympy import (
 )
 
 from derive.definition import Definition
-from derive.exact import is_zero, split_log
+from derive.exact import is_zero
 from derive.nodes import ArgMax, Flatten, Max, OneHot, Reshaping, Sum
+from derive.positive import split_log
 from derive.symbols import Axis, Tensor
 
 LARGEST = 12000  # nodes of an expression

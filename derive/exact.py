@@ -14,7 +14,6 @@ numerator did not reduce to zero; for functions with relations that are not mode
 from __future__ import annotations
 
 import random
-from functools import lru_cache
 from math import lcm, prod
 
 from sympy import (
@@ -40,11 +39,11 @@ from sympy import (
     sinh,
     tanh,
 )
-from sympy import Sum as SymbolicSum
 from sympy.core.function import UndefinedFunction
 
 from derive.cases import vanishes_by_cases
 from derive.fractions import Fractions
+from derive.positive import is_positive, scaled, split_log
 
 PRIME = 2**61 - 1
 LARGEST_PRIME = 1000  # by which the number before a root is divided, to take it apart
@@ -71,50 +70,6 @@ class Indicator(Symbol):
 def is_zero(e: Expr, thorough: bool = True) -> bool:
     """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
     return ZeroTest().is_zero(e, thorough)
-
-
-def split_log(argument: Expr) -> Expr:
-    """The logarithm of ``argument``, by log(a*b) = log(a) + log(b), log(a**k) = k*log(a) and
-    log(exp(z)) = z, each only for positive a and b.
-    """
-    if isinstance(argument, exp):
-        return argument.exp
-    if isinstance(argument, Mul):
-        positive = [f for f in argument.args if is_positive(f)]
-        rest = Mul(*(f for f in argument.args if not is_positive(f)))
-        if positive and (rest != 1 or len(positive) > 1):
-            return Add(*map(split_log, positive), log(rest))
-    if isinstance(argument, Pow) and is_positive(argument.base):
-        return argument.exp * split_log(argument.base)
-    return log(argument)
-
-
-def is_positive(e: Expr) -> bool:
-    """Whether ``e`` is positive for all real values of its symbols, as far as its form tells."""
-    if isinstance(e, exp) or e.is_positive:
-        return True
-    if isinstance(e, (Add, Mul)):
-        return all(map(is_positive, e.args))
-    if isinstance(e, Pow):
-        return is_positive(e.base)
-    return isinstance(e, SymbolicSum) and is_positive(e.function)
-
-
-@lru_cache(maxsize=8192)
-def _scaled(base: Expr) -> tuple[Expr, Expr]:
-    """``base`` as a positive factor, of a number and positive symbols, times the rest.
-
-    The root of the product is the product of the roots, whatever the sign of the rest.
-    """
-    if not isinstance(base, Add):
-        return S.One, base
-    content, primitive = base.primitive()
-    powers = [term.as_powers_dict() for term in Add.make_args(primitive)]
-    positive = {s for s in primitive.free_symbols if s.is_positive}
-    common = {s: min(term.get(s, S.Zero) for term in powers) for s in positive}
-    outside = Mul(*(s**p for s, p in common.items() if p.is_Integer))
-    rest = primitive if outside == 1 else Add(*(t / outside for t in Add.make_args(primitive)))
-    return content * outside, rest
 
 
 class ZeroTest:
@@ -175,7 +130,7 @@ class ZeroTest:
                     if coefficient.is_Rational:
                         self._note_share(("exp", rest), coefficient.q)
             elif isinstance(node, Pow) and node.exp.is_Rational and not node.exp.is_Integer:
-                self._note_share(("root", _scaled(node.base)[1]), node.exp.q)
+                self._note_share(("root", scaled(node.base)[1]), node.exp.q)
         self.seen |= met
         return True
 
@@ -226,7 +181,7 @@ class ZeroTest:
         if power.is_Rational:
             if base.is_Rational and base > 0 and len(base.factors(limit=LARGEST_PRIME)) > 1:
                 return self._root_of_positive(base, power)
-            factor, rest = _scaled(base)
+            factor, rest = scaled(base)
             known, base = self.scales.setdefault(rest, (factor, base))
             share = lcm(self.shares.get(("root", rest), 1), power.q)
             root = self._generator(("root", share), (base,))
