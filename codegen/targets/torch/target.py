@@ -10,7 +10,6 @@ from pathlib import Path
 import jinja2
 
 from codegen.program import Assign, Function, Load, Parameter, Pick, Program, values_in
-from codegen.targets.torch.check import largest_difference
 from codegen.targets.torch.printer import Printer
 from derive.definition import Definition
 from derive.symbols import checked_name
@@ -81,6 +80,8 @@ class TorchTarget:
         return lines
 
     def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
+        from codegen.targets.torch.check import largest_difference  # torch takes a second
+
         return largest_difference(file, definition, program)
 
 
