@@ -62,6 +62,59 @@ class Axis(Symbol):
     def __getnewargs_ex__(self):
         return (self.name,), {}
 
+    @property
+    def dims(self) -> str:
+        """What stands for it among the dimensions of a shape: ``N``, or ``*N`` for an `Axes`."""
+        return self.name
+
+
+class Axes(Axis):
+    """``N = Axes("N")``: any number of dimensions, none included, counted as one axis; its size
+    is the product of theirs.
+
+    In the mathematics it is one axis like any other. In the generated code arguments along it may
+    have any number of dimensions there, and in a composition any number of axes.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def class_key(cls):
+        """SymPy sorts it among the other axes, by its name."""
+        return Axis.class_key()
+
+    @property
+    def dims(self) -> str:
+        return f"*{self.name}"
+
+
+def check_axes(axes: Iterable[Axis], what: object) -> None:
+    """Refuse axes that cannot be told apart in ``what``: an `Axis` and an `Axes` of one name, or
+    two `Axes`, whose dimensions would run into one another. Raises `NotationError`.
+    """
+    axes = set(axes)
+    same_name(axes)
+    several = ordered(axis for axis in axes if isinstance(axis, Axes))
+    if len(several) > 1:
+        names = " and ".join(axis.name for axis in several)
+        raise NotationError(
+            f"{what} lies along {names}, and each stands for any number of dimensions: where one "
+            "ends and the next begins, no shape could say",
+            f'make all but one of them a single axis: {several[1]} = Axis("{several[1]}")',
+        )
+
+
+def same_name(axes: Iterable[Axis]) -> None:
+    """Refuse an `Axis` and an `Axes` of the same name. Raises `NotationError`."""
+    known: dict[str, Axis] = {}
+    for axis in axes:
+        if known.setdefault(axis.name, axis) != axis:
+            name = axis.name
+            raise NotationError(
+                f'{name} is Axis("{name}") in one place and Axes("{name}") in another',
+                "declare it once and use that everywhere, or give one of them another name",
+            )
+
 
 class Tensor(Symbol):
     """A named tensor, seen along ``axes``.
@@ -84,7 +137,7 @@ class Tensor(Symbol):
     def _made(cls, name, axes, home, role, **assumptions) -> Tensor:
         self = Symbol.__xnew__(cls, name, **assumptions)
         self.axes, self.home, self.role = axes, home, role
-        along = " ".join((*(axis.name for axis in axes), "of", *(axis.name for axis in home)))
+        along = " ".join((*(axis.dims for axis in axes), "of", *(axis.dims for axis in home)))
         self.content = (name, role, along, *self._assumptions0)  # SymPy compares it all the time
         return self
 
@@ -126,7 +179,7 @@ class Along(Atom):
     def __new__(cls, axes: Iterable[Axis]) -> Along:
         self = super().__new__(cls)
         self.axes = tuple(axes)
-        self.content = tuple(axis.name for axis in self.axes)
+        self.content = tuple(axis.dims for axis in self.axes)
         return self
 
     def __getnewargs__(self):
