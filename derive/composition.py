@@ -76,7 +76,7 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
         while block in body.places or block == name:
             block, number = f"{snake}_{number}", number + 1
         placed = _instantiated(body, block, pending.call, place)
-        if placed.axes != pending.axes:
+        if set(placed.axes) != set(pending.axes):
             raise NotationError(
                 f"{pending.call.definition.name}(...) has its result along "
                 f"{', '.join(map(str, placed.axes))} here, because the names of its own axes are "
@@ -202,8 +202,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         if is_constant(value) and not last:
             tensors[statement.name] = value  # of the numbers that it was called with
             continue
-        home = spliced(statement.tensor.home, axes)
-        tensors[statement.name] = body.state(name, value, place, block).along(home)
+        tensors[statement.name] = body.state(name, value, place, block)
     return tensors[definition.output.name]
 
 
@@ -213,7 +212,10 @@ def _translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...
     """
     if isinstance(e, Tensor):
         target = tensors[e.name]
-        return target.along(spliced(e.axes, axes)) if isinstance(target, Tensor) else target
+        if not isinstance(target, Tensor):
+            return target
+        met = dict(zip(spliced(e.home, axes), spliced(e.axes, axes), strict=True))
+        return target.along(met[axis] for axis in target.axes)  # by name: the order is the caller's
     if isinstance(e, Axis):
         return Mul(*axes[e])
     if isinstance(e, ArrayNode):

@@ -295,6 +295,20 @@ def test_several_axes_none_and_one_in_the_place_of_it():
     assert [axis.dims for axis in Other.definition.output.axes] == ["*M", "C"]
 
 
+def test_a_block_takes_its_axes_in_another_order_than_that_of_the_caller():
+    class Swapped(Forward):
+        w = Input(T, C)
+        x = Input(C, T)
+        y = Spread(x) * w
+
+    assert statements(Swapped) == [
+        "spread_mean = Sum(x, C, T)/(C*T)",
+        "spread = C*T*(-spread_mean + x)",
+        "y = spread*w",
+    ]
+    assert not Swapped.definition.twins
+
+
 def test_a_maximum_along_several_axes_goes_to_the_first_of_equals(tmp_path):
     file = tmp_path / "whole.py"
     file.write_text(
