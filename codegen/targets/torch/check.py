@@ -58,7 +58,7 @@ def _differences(
     module: ModuleType, definition: Definition, program: Program, draw
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = _arguments(definition, program, draw, generator)
+    arguments = arguments_of(definition, program, draw, generator)
     atoms_function = getattr(module, program.atoms.name)
     leaves = {
         name: value.requires_grad_()
@@ -126,7 +126,7 @@ def _lengths(definition: Definition, program: Program) -> dict[str, int]:
     return {dict(program.sizes)[axis.name]: size for axis, size in at.items()}
 
 
-def _arguments(definition: Definition, program: Program, draw, generator) -> dict[str, object]:
+def arguments_of(definition: Definition, program: Program, draw, generator) -> dict[str, object]:
     sizes = _lengths(definition, program)
     names = dict(program.sizes)
     indexed: dict[str, list[str]] = {}
