@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import platform
 import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import PathFinder
@@ -22,6 +23,7 @@ import derive
 from derive.library import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("gradform", "sympy", "torch", "numpy", "jinja2")
 INSTALLED = ("site-packages", "dist-packages")
 
@@ -34,7 +36,7 @@ def files_behind(file: Path) -> tuple[Path, ...]:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            pending += [f for f in _imported(file) if not _is_machinery(f) and not _installed(f)]
+            pending += [f for f in _imported(file) if _is_mathematics(f)]
     return tuple(sorted(found))
 
 
@@ -69,17 +71,22 @@ def machinery_files() -> tuple[Path, ...]:
     return tuple(sorted(f for f in found if not f.is_relative_to(MATH)))
 
 
-def _is_machinery(file: Path) -> bool:
-    return not file.is_relative_to(MATH) and any(file.is_relative_to(f) for f in MACHINERY)
+def _is_mathematics(file: Path) -> bool:
+    """Whether a file is ours or the user's to edit: not of gradform, Python or a package."""
+    if file.is_relative_to(MATH):
+        return True
+    others = (*MACHINERY, STANDARD_LIBRARY)
+    return not _is_installed(file) and not any(file.is_relative_to(folder) for folder in others)
 
 
-def _installed(file: Path) -> bool:
-    return not file.is_relative_to(MATH) and any(part in INSTALLED for part in file.parts)
+def _is_installed(file: Path) -> bool:
+    return any(part in INSTALLED for part in file.parts)
 
 
 def _package(file: Path) -> str:
-    """The installed package that a file is of, or ''."""
-    if not _installed(file) or _is_machinery(file):
+    """The installed package that a file is of, or ''; gradform itself is none."""
+    ours = any(file.is_relative_to(folder) for folder in (MATH, *MACHINERY))
+    if ours or not _is_installed(file):
         return ""
     place = max(i for i, part in enumerate(file.parts) if part in INSTALLED)
     return Path(file.parts[place + 1]).stem
@@ -121,8 +128,6 @@ def _imported(file: Path) -> Iterator[Path]:
 
 
 def _located(parts: list[str], base: list[str]) -> Iterator[Path]:
-    if parts[0] in sys.stdlib_module_names:
-        return
     search, name = base, ""
     if parts[0] == "derive":
         search, parts, name = list(derive.__path__), parts[1:], "derive."

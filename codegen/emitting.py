@@ -105,7 +105,7 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
 
