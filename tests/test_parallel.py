@@ -20,6 +20,8 @@ from derive.library import load
 ROOT = Path(codegen.__file__).parents[1]
 NOTHING_KEPT = Cache(None)
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
 SMALL = "".join(
     f"\n\nclass Power{n}(Forward):\n    x = Input(N)\n    y = x**{n}\n"
     for n in range(2, 2 + FEWEST)
@@ -98,10 +100,9 @@ COMMAND = [
 ]
 
 
-def started(tmp_path) -> tuple[subprocess.Popen, set[int]]:
-    """A run of which one process is at work and will not end, and the other has nothing to do;
-    and the numbers of all processes.
-    """
+@pytest.fixture
+def process(tmp_path):
+    """A run of which one process is at work and will not end, and the other has nothing to do."""
     process = subprocess.Popen(
         [*COMMAND, str(written(tmp_path, SMALL, NEVER_DONE)), "--out", tmp_path / "out"],
         stderr=subprocess.PIPE,
@@ -109,11 +110,14 @@ def started(tmp_path) -> tuple[subprocess.Popen, set[int]]:
         cwd=ROOT,
         start_new_session=True,
     )
-    while len(workers := in_session(process.pid)) < 5:  # itself, two helpers, two that derive
+    while len(in_session(process.pid)) < 5:  # itself, two helpers, two that derive
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.1)
     time.sleep(1.5)  # to begin, and to be done with the others
-    return process, workers
+    yield process
+    for left in in_session(process.pid):
+        os.kill(left, signal.SIGKILL)
+    process.communicate()
 
 
 def in_session(leader: int) -> set[int]:
@@ -136,23 +140,14 @@ def all_ended(leader: int) -> bool:
     return not in_session(leader)
 
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-
-
-def test_an_interrupt_ends_all_processes_at_once(tmp_path):
-    process, _ = started(tmp_path)
+def test_an_interrupt_ends_all_processes_at_once(process, tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal sends Ctrl-C
-    error = process.communicate(timeout=20)[1]
-    assert (process.returncode, error) == (130, "interrupted; nothing was written\n")
+    assert process.wait(20) == 130
     assert all_ended(process.pid) and not (tmp_path / "out").exists()
+    assert process.stderr.read() == "interrupted; nothing was written\n"
 
 
-def test_no_process_outlives_a_parent_that_was_killed(tmp_path):
-    process, _ = started(tmp_path)
+def test_no_process_outlives_a_parent_that_was_killed(process):
     process.kill()
-    process.communicate(timeout=20)
-    try:
-        assert all_ended(process.pid)
-    finally:
-        for left in in_session(process.pid):
-            os.kill(left, signal.SIGKILL)
+    process.wait()
+    assert all_ended(process.pid)
