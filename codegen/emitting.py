@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import cache as remembered
+from importlib import import_module
 from pathlib import Path
 
 from codegen.cache import Cache
@@ -64,6 +65,9 @@ def emit_all(
 
 
 def _one_by_one(forwards, working: Working, finished: Finished) -> Iterator[Emitted]:
+    if forwards:
+        for module in PRELOADED:  # torch takes a second, which is no forward's
+            import_module(module)
     for forward in forwards:
         name = forward.definition.snake
         result = emitted(generate(forward, progress=lambda what, name=name: working(name, what)))
