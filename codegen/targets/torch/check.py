@@ -53,7 +53,7 @@ def largest_difference(file: Path, definition: Definition, program: Program) -> 
     for draw in DRAWS:
         differences = [
             difference
-            for dims in _dims_tried(definition)
+            for dims in dims_tried(definition)
             for difference in _differences(module, definition, program, draw, dims)
         ]
         if all(finite for _, finite in differences):
@@ -65,7 +65,7 @@ def _differences(
     module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = _arguments(program, draw, generator, dims)
+    arguments = arguments_of(program, draw, generator, dims)
     atoms_function = getattr(module, program.atoms.name)
     leaves = {
         name: value.requires_grad_()
@@ -124,7 +124,7 @@ def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
-def _dims_tried(definition: Definition) -> Iterator[Dims]:
+def dims_tried(definition: Definition) -> Iterator[Dims]:
     """Sizes at which nothing that the mathematics divides by is zero; with an `Axes` also those
     where it is two dimensions.
     """
@@ -151,7 +151,7 @@ def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
     return tensor.reshape([prod(dims[axis]) for axis in axes])
 
 
-def _arguments(program: Program, draw, generator, dims: Dims) -> dict[str, object]:
+def arguments_of(program: Program, draw, generator, dims: Dims) -> dict[str, object]:
     sizes = {axis.name: prod(lengths) for axis, lengths in dims.items()}
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:

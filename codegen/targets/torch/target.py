@@ -10,7 +10,9 @@ from pathlib import Path
 import jinja2
 
 from codegen.program import NUMBERS, Assign, Function, Load, Parameter, Pick, Program, values_in
+from codegen.quality import Counts, Rounding
 from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.traffic import counts
 from derive.definition import Definition
 from derive.layout import Layout
 from derive.symbols import checked_name
@@ -88,6 +90,14 @@ class TorchTarget:
         from codegen.targets.torch.check import largest_difference  # torch takes a second
 
         return largest_difference(file, definition, program)
+
+    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+        from codegen.targets.torch.rounding import rounding
+
+        return rounding(file, definition, program)
+
+    def counts(self, program: Program) -> Counts:
+        return counts(program)
 
 
 class _Page:
