@@ -36,7 +36,7 @@ def quality(forward):
 
 def test_a_pointwise_function_reads_and_writes_once():
     tanh = quality("tanh")
-    assert tanh.saved == ("y (N, C)",) and tanh.reductions == ()
+    assert tanh.saved == ("y (*N,)",) and tanh.reductions == ()
     assert tanh.forward.kernel == tanh.forward.lines == Moves(1, 1)
     assert tanh.backward.kernel == Moves(2, 1)  # dy and y, to dx
 
@@ -61,7 +61,7 @@ def test_a_saved_argument_is_handed_on_and_not_written():
 
 def test_what_is_indexed_is_read_where_it_is_picked():
     embedding = quality("embedding")
-    assert embedding.full == "(N, T, E)"
+    assert embedding.full == "(*N, E)"
     assert embedding.forward.lines == Moves(1, 1)
 
 
