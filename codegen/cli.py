@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         return report_command(arguments[1:], f"{program} report")
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Derive, prove and write out backward passes as vectorized torch code.",
+        description="Derive, prove and write out backward passes as vectorized torch code. "
+        f"A table of their quality: {program} report.",
     )
     options = _options(parser, arguments)
     return guarded(lambda: _generate(options.names, options.out, options.check, _cache(options)))

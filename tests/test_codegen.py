@@ -205,9 +205,8 @@ def test_the_same_bytes_under_any_hash_seed(tmp_path):
         result = run("softmax_nll", "batch_norm", file, "--out", out, PYTHONHASHSEED=seed)
         assert result.returncode == 0, result.stderr
         outputs.append({f.name: f.read_bytes() for f in sorted(out.iterdir())})
-    assert (
-        len(outputs[0]) == 6
-    )  # and the marker of a package and outputs[0] == outputs[1] == outputs[2]
+    assert len(outputs[0]) == 6  # and the marker of a package
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_a_killed_run_leaves_whole_files(tmp_path):

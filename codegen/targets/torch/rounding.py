@@ -25,8 +25,8 @@ def rounding(file: Path, definition: Definition, program: Program) -> Rounding:
     """The largest errors of the gradients in single precision, on random data."""
     module = load(file)
     for draw in DRAWS:
-        single = _in(torch.float32, _drawn(definition, program, draw))
-        double = _in(torch.float64, single)
+        single = _in(torch.float32, _drawn(definition, program, draw), program)
+        double = _in(torch.float64, single, program)
         statements = interpreted(definition, double)
         output = statements[program.forward.results[0]]
         upstream = draw(
@@ -47,10 +47,11 @@ def _drawn(definition: Definition, program: Program, draw) -> dict[str, object]:
     return arguments_of(program, draw, torch.Generator().manual_seed(0), dims)
 
 
-def _in(kind: torch.dtype, arguments: Mapping[str, object]) -> dict[str, object]:
-    """The arguments with numbers of this kind, as leaves."""
+def _in(kind: torch.dtype, arguments: Mapping[str, object], program: Program):
+    """The arguments with numbers of this kind; the differentiable ones as leaves."""
+    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
     return {
-        name: value.detach().to(kind).requires_grad_()
+        name: value.detach().to(kind).requires_grad_(name in differentiable)
         if isinstance(value, Tensor) and value.is_floating_point()
         else value
         for name, value in arguments.items()

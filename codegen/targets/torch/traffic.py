@@ -74,7 +74,7 @@ class _Counting:
 
     def size(self, dims: Layout) -> int:
         """The number of axes."""
-        return sum(self._count(self.names[d.axis.name]) for d in dims if not d.one)
+        return sum(self._count(self.names.get(d.axis.name, "")) for d in dims if not d.one)
 
     def _count(self, axis: str) -> int:
         return sum(map(self._count, self.parts[axis])) if axis in self.parts else 1
