@@ -2,9 +2,11 @@
 form.
 
 In: a `ClosedForm`. Out: the statements to compute, in order. Unneeded statements are left out; a
-part that the backward reads, or that is written twice, keeps its name. Two rewritings keep the
+part that the backward reads, or that is written twice, keeps its name. Three rewritings keep the
 numbers good:
 
+- an exponential that overflows is taken of a difference to the largest, where that cancels
+  (``scaled.py``); the line is proved equal to its definition on small batches, or left as it is;
 - logarithms are split (``logarithms.py``);
 - a difference that sums to zero, such as ``x - mean``, is centred once more. The rounded mean of
   numbers near 1e4 is off by up to 5e-4 in float32, and every entry of the difference with it; what
@@ -33,12 +35,22 @@ def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
     relations = form.relations
     facts = Facts(relations)
     needed = {t.name for t in form.saved if t.role == "statement"} | {form.definition.output.name}
-    values = [Value(v.tensor, split_logarithms(v.expression, relations)) for v in relations.values]
+    values = [_stable(value, facts) for value in relations.values]
     values = _needed(values, needed)
     parts = {part.tensor.name for part in relations.parts}
     values = _inlined(values, lambda v, uses: v.tensor.name in parts and uses == 1, needed)
     values = _inlined(values, lambda v, uses: uses == 1 and _only_picked(v.tensor, values), needed)
     return tuple(line for value in values for line in _centred(value, facts))
+
+
+def _stable(value: Value, facts: Facts) -> Value:
+    """The value without exponentials that overflow, if that is proved to be the same."""
+    relations = facts.relations
+    e = relations.scales.safe(value.expression)
+    if e != value.expression:
+        difference = value.expression - e
+        e = e if _is_zero(difference, facts) else value.expression
+    return Value(value.tensor, split_logarithms(e, relations))
 
 
 def _centred(value: Value, facts: Facts) -> list[Value]:
@@ -55,14 +67,21 @@ def _centred(value: Value, facts: Facts) -> list[Value]:
 
 
 def _is_zero(total: Expr, facts: Facts) -> bool:
-    """The forward relies on this fact, so it is proved as a gradient is: on explicit scalars."""
+    """The forward relies on this fact, so it is proved as a gradient is: on explicit scalars.
+
+    One entry of each kind is enough, as it is for a gradient.
+    """
     definition = facts.relations.definition
     parts = {part.tensor.name: part.expression for part in facts.relations.parts}
     while found := [t for t in tensors_in(total) if t.name in parts]:
         total = total.xreplace({t: along(parts[t.name], t) for t in found})
     axes = definition.in_order(axes_of(total))
     batches = [SmallBatch(definition, sizes) for sizes in batches_of(definition)[:2]]
-    return all(is_zero(e) for batch in batches for e in batch.written_out(total, axes).values())
+    return all(
+        is_zero(batch.scalar(total, axes, i))
+        for batch in batches
+        for i in batch.representatives(axes, total)
+    )
 
 
 def _needed(values: list[Value], needed: set[str]) -> list[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Add, Expr, Mul, Pow, S, exp, log
+from sympy import Add, Expr, Mul, Pow, S, exp, expand, log
 from sympy import Sum as SymbolicSum
 
 
@@ -21,7 +21,28 @@ def split_log(argument: Expr) -> Expr:
             return Add(*map(split_log, positive), log(rest))
     if isinstance(argument, Pow) and is_positive(argument.base):
         return argument.exp * split_log(argument.base)
+    if isinstance(argument, Add) and argument.has(exp) and is_positive(argument):
+        return _log_of_sum(argument)
     return log(argument)
+
+
+def _log_of_sum(e: Add) -> Expr:
+    """log(a*exp(u) + b*exp(v)) = u + log(a + b*exp(v - u)), for a positive sum.
+
+    Of all the exponents the one that is taken out is the first in an order that adding the same to
+    all of them does not change, so sums that differ by an exponential have one logarithm.
+    """
+    terms = []
+    for term in e.args:
+        exponent = expand(Add(*(f.exp for f in Mul.make_args(term) if isinstance(f, exp))))
+        rest = Mul(*(f for f in Mul.make_args(term) if not isinstance(f, exp)))
+        terms.append((rest, exponent, exponent.as_coefficients_dict()))
+    atoms = sorted({atom for *_, powers in terms for atom in powers}, key=lambda a: a.sort_key())
+    _, first, _ = min(terms, key=lambda term: [term[2].get(atom, S.Zero) for atom in atoms])
+    if first == 0:
+        return log(e)
+    rest = Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
+    return first + log(rest)
 
 
 def is_positive(e: Expr) -> bool:
