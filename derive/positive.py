@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Add, Expr, Mul, Pow, S, exp, expand, log
+from sympy import Add, Expr, Mul, Pow, S, cancel, exp, expand, log
 from sympy import Sum as SymbolicSum
+
+LARGEST = 60  # operations of a difference that is looked into
 
 
 def split_log(argument: Expr) -> Expr:
@@ -21,9 +23,27 @@ def split_log(argument: Expr) -> Expr:
             return Add(*map(split_log, positive), log(rest))
     if isinstance(argument, Pow) and is_positive(argument.base):
         return argument.exp * split_log(argument.base)
-    if isinstance(argument, Add) and argument.has(exp) and is_positive(argument):
-        return _log_of_sum(argument)
+    if isinstance(argument, Add) and argument.has(exp):
+        if is_positive(argument):
+            return _log_of_sum(argument)
+        quotient = positive_quotient(argument)
+        return log(argument) if quotient is None else split_log(quotient)
     return log(argument)
+
+
+@lru_cache(maxsize=1024)
+def positive_quotient(e: Expr) -> Expr | None:
+    """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is, or
+    None.
+    """
+    if e.count_ops() > LARGEST or not any(p.exp.is_negative for p in e.atoms(Pow)):
+        return None
+    above, below = cancel(e).as_numer_denom()
+    for sign in (1, -1):
+        positive = expand(sign * above), expand(sign * below)
+        if all(map(is_positive, positive)):
+            return positive[0] / positive[1]
+    return None
 
 
 def _log_of_sum(e: Add) -> Expr:

@@ -24,7 +24,6 @@ from sympy import (
     Piecewise,
     Pow,
     S,
-    cancel,
     cosh,
     exp,
     expand,
@@ -34,10 +33,8 @@ from sympy import (
 )
 
 from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
-from derive.positive import is_positive
+from derive.positive import is_positive, positive_quotient
 from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
-
-LARGEST = 60  # operations under a logarithm that is looked into
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,8 @@ class Scales:
         scales.known = dict(self.known)
         for name, e in self.definitions.items():
             inside = e.args[0] if isinstance(e, log) else None
-            if isinstance(inside, Tensor) and inside.axes == inside.home and name in self.tensors:
+            met_whole = isinstance(inside, Tensor) and inside.axes == inside.home
+            if met_whole and self.overflows(inside) and name in self.tensors:
                 scales.known[inside.name] = Scaled(S.One, self.tensors[name])
         return scales
 
@@ -114,6 +112,8 @@ class Scales:
             return e
         if isinstance(e, Mul):
             return self._safe_product(e)
+        if isinstance(e, Add):
+            return _extremes_joined(self._inside(e))
         scaled = self.of(e)
         if self.is_nonpositive(scaled.exponent):
             return self._value(scaled)
@@ -300,19 +300,16 @@ class Scales:
         return [e.exp] if isinstance(e, exp) else []
 
     def _unfolded(self, e: Expr) -> Expr:
-        """``e`` with the values in it that are made entry by entry written out."""
-        for _ in self.definitions:
-            found = {
-                t: renamed(self.definitions[t.name], dict(zip(t.home, t.axes, strict=True)))
-                for t in tensors_in(e)
-                if t.name in self.definitions
-                and not self.definitions[t.name].has(Reduction, Reshaping, Piecewise)
-                and self.definitions[t.name].has(exp)
-            }
-            if not found:
-                return e
-            e = e.xreplace(found)
-        return e
+        """``e`` with the values in it that are made of exponentials entry by entry written out."""
+        found = {t: self._pointwise(t) for t in tensors_in(e) if t.name in self.definitions}
+        return e.xreplace({t: inside for t, inside in found.items() if inside.has(exp, cosh)})
+
+    def _pointwise(self, t: Tensor) -> Expr:
+        """The definition of a value in terms of inputs, or the value where it has sums in it."""
+        definition = self.definitions[t.name]
+        if definition.has(Reduction, Reshaping, Piecewise):
+            return t
+        return self._unfolded(renamed(definition, dict(zip(t.home, t.axes, strict=True))))
 
     def _over_sums(self, factors: list[Expr]) -> Expr:
         """exp(u)/(a*exp(v) + b) = 1/(a*exp(v - u) + b*exp(-u)), and sinh(u)/cosh(u) = tanh(u)."""
@@ -339,15 +336,9 @@ class Scales:
     def _quotient(self, e: Expr) -> Expr:
         """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is."""
         whole = self._unfolded(e)
-        plain = not whole.has(Reduction, Reshaping, Piecewise) and whole.has(exp)
-        if is_positive(whole) or not plain or whole.count_ops() > LARGEST:
-            return whole if plain else e
-        above, below = cancel(whole).as_numer_denom()
-        positive = is_positive(above) and is_positive(below)
-        negative = is_positive(expand(-above)) and is_positive(expand(-below))
-        if negative:
-            above, below = expand(-above), expand(-below)
-        return above / below if positive or negative else e
+        if whole.has(Reduction, Reshaping, Piecewise) or not whole.has(exp, cosh):
+            return e
+        return whole if is_positive(whole) else positive_quotient(whole) or e
 
 
 def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
@@ -358,6 +349,18 @@ def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
         return -extreme(-a, -b, not largest)
     a, b = sorted((a, b), key=lambda e: (is_number_or_size(e), e.sort_key()))
     return Piecewise((a, a >= b if largest else a <= b), (b, True))
+
+
+def _extremes_joined(e: Expr) -> Expr:
+    """``e`` with max(a, b) + min(a, b) = a + b used, and like terms under logarithms collected."""
+    for node in sorted(e.atoms(Piecewise), key=lambda node: node.sort_key()):
+        values = [value for value, _ in node.args]
+        if len(values) == 2 and node == extreme(*values):
+            other = extreme(*values, largest=False)
+            joined = expand(e.xreplace({node: Add(*values) - other}))
+            if joined.count_ops() < e.count_ops():
+                e = joined
+    return e
 
 
 def _split(e: Expr) -> Expr:

@@ -62,6 +62,10 @@ EXAMPLES = {
         Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
         Sum.over(Unflatten.over(f**2, [F], [N, C]), [N, C]),
     ],
+    "common denominator": [
+        a / (c**2 + 1) + a * c**2 / (c**2 + 1),
+        b + 2 * a * k / (k - a) - 2 * a**2 / (k - a),
+    ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
     "nearer the output": [centred],
