@@ -311,7 +311,7 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        for statement in self.definition.statements:
+        for statement in (*self.definition.statements, *self.plan):
             for divisor in size_divisors(statement.expression):
                 if divisor not in seen:
                     seen.add(divisor)
@@ -319,7 +319,7 @@ class _Builder:
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        statement.tensor.name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
@@ -333,7 +333,7 @@ class _Builder:
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        statement.tensor.name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
@@ -347,7 +347,7 @@ class _Builder:
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        statement.name,
+                        statement.tensor.name,
                         f"flattens {' x '.join(a.name for a in parts)} into {flat}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )

@@ -43,6 +43,7 @@ from derive.symbols import Axis, Tensor, is_constant, is_number_or_size, tensors
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
+quotients = tuple(i for i in identities if i.name == "common denominator")
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     pairs = _recomputed(pairs, knowledge, drafted.record)
+    pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs

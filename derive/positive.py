@@ -47,7 +47,7 @@ def positive_quotient(e: Expr) -> Expr | None:
 
 
 def _log_of_sum(e: Add) -> Expr:
-    """log(a*exp(u) + b*exp(v)) = u + log(a + b*exp(v - u)), for a positive sum.
+    """log(c*a*exp(u) + c*b*exp(v)) = u + log(c) + log(a + b*exp(v - u)), for a positive sum.
 
     Of all the exponents the one that is taken out is the first in an order that adding the same to
     all of them does not change, so sums that differ by an exponential have one logarithm.
@@ -59,10 +59,9 @@ def _log_of_sum(e: Add) -> Expr:
         terms.append((rest, exponent, exponent.as_coefficients_dict()))
     atoms = sorted({atom for *_, powers in terms for atom in powers}, key=lambda a: a.sort_key())
     _, first, _ = min(terms, key=lambda term: [term[2].get(atom, S.Zero) for atom in atoms])
-    if first == 0:
-        return log(e)
     rest = Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
-    return first + log(rest)
+    content, rest = rest.primitive()
+    return first + log(content) + log(rest)
 
 
 def is_positive(e: Expr) -> bool:

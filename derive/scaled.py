@@ -32,7 +32,7 @@ from sympy import (
     tanh,
 )
 
-from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.nodes import Max, Peak, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive, positive_quotient
 from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
@@ -78,10 +78,11 @@ class Scales:
 
     def after_forward(self) -> Scales:
         """The same for the backward, which has all values at hand: from y = log(v) follows
-        v = exp(y).
+        v = exp(y). A logarithm of what the backward has is taken again rather than saved.
         """
         scales = copy(self)
         scales.known = dict(self.known)
+        scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
         for name, e in self.definitions.items():
             inside = e.args[0] if isinstance(e, log) else None
             met_whole = isinstance(inside, Tensor) and inside.axes == inside.home
@@ -149,7 +150,7 @@ class Scales:
 
     def _value(self, scaled: Scaled) -> Expr:
         """The value itself, with the exponential under its name if it has one."""
-        exponential = exp(scaled.exponent)
+        exponential = exp(self.named.get(scaled.exponent, scaled.exponent))
         return scaled.factor * self.named.get(exponential, exponential)
 
     def overflows(self, e: Expr) -> bool:
@@ -244,9 +245,10 @@ class Scales:
         words = getattr(operand.exponent, "name", "exponent")
         top = operand.exponent
         for axis in carried:
-            top = Max.over(top, [axis])
+            top = Peak.over(top, [axis])
         top = self.name(top, f"{words}_max")
-        shifted = self.name(exp(operand.exponent - top), f"exp_{words}_shifted")
+        difference = self.name(operand.exponent - top, f"{words}_shifted")
+        shifted = self.name(exp(difference), f"exp_{words}_shifted")
         return Scaled(e.on(operand.factor * shifted), top)
 
     def _logarithm(self, e: log) -> Scaled:
@@ -255,7 +257,13 @@ class Scales:
             scaled = self.of(self._quotient(e.args[0]))
         if scaled.exponent == 0:
             return Scaled(log(scaled.factor))
-        return Scaled(_split(scaled.factor) + scaled.exponent)
+        rest = _split(scaled.factor).replace(_is_of_exponentials, self._named_logarithm)
+        return Scaled(rest + self.named.get(scaled.exponent, scaled.exponent))
+
+    def _named_logarithm(self, e: log) -> Expr:
+        """log(1 + exp(-|x|)) under one name, wherever it is met."""
+        words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
+        return self.name(e, f"{words}_log_term" if len(words) < 30 else "log_term")
 
     # -- what is known of exponents and pointwise values ------------------------
 
@@ -369,6 +377,9 @@ def _split(e: Expr) -> Expr:
         return Add(*map(_split, e.args))
     if isinstance(e, Pow) and is_positive(e.base):
         return e.exp * _split(e.base)
+    content, primitive = e.primitive() if isinstance(e, Add) else (S.One, e)
+    if content != 1:
+        return log(content) + _split(primitive)
     return e.exp if isinstance(e, exp) else log(e)
 
 
@@ -381,6 +392,10 @@ def expand_exponent(e: Expr) -> Expr:
         else:
             coefficient *= factor
     return coefficient * exp(expand(exponents))
+
+
+def _is_of_exponentials(e: Expr) -> bool:
+    return isinstance(e, log) and e.has(exp) and not e.has(Reduction)
 
 
 def _is_multiple(exponent: Expr, base: Add, times: int) -> bool:
