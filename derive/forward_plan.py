@@ -48,9 +48,20 @@ def _stable(value: Value, facts: Facts) -> Value:
     relations = facts.relations
     e = relations.scales.safe(value.expression)
     if e != value.expression:
-        difference = value.expression - e
-        e = e if _is_zero(difference, facts) else value.expression
+        e = e if _are_equal(value.expression, e, facts) else value.expression
     return Value(value.tensor, split_logarithms(e, relations))
+
+
+def _are_equal(a: Expr, b: Expr, facts: Facts) -> bool:
+    """Whether two forms of a line are proved equal: what differs in them, or else the whole."""
+    if isinstance(a, (Add, Mul)) and isinstance(b, type(a)):
+        left = a.func(*(arg for arg in a.args if arg not in b.args))
+        right = a.func(*(arg for arg in b.args if arg not in a.args))
+        if left != a and _are_equal(left, right, facts):
+            return True
+    if isinstance(a, Sum) and isinstance(b, Sum) and a.axes == b.axes:
+        return _are_equal(a.operand, b.operand, facts) or _is_zero(a - b, facts)
+    return a == b or _is_zero(a - b, facts)
 
 
 def _centred(value: Value, facts: Facts) -> list[Value]:

@@ -144,6 +144,8 @@ def _reshaped_total(node, knowledge):
 
 
 def _common_denominator(node, knowledge):
+    if isinstance(node, Mul):
+        return _opposites_cancelled(node)
     if not isinstance(node, Add):
         return None
     for divisor in _divisors(node):
@@ -152,6 +154,13 @@ def _common_denominator(node, knowledge):
         if len(terms) > 1 and divisor not in _divisors(quotient):
             if is_number_or_size(quotient.as_numer_denom()[1]):
                 return Add(quotient, *(term for term in node.args if term not in terms))
+    return None
+
+
+def _opposites_cancelled(product: Mul) -> Expr | None:
+    for divisor in _divisors(product):
+        if (opposite := -divisor) in product.args:
+            return -product / opposite * divisor
     return None
 
 
@@ -267,7 +276,7 @@ identities: tuple[Identity, ...] = (
     ),
     Identity(
         "common denominator",
-        "a/(1 - s) - a*s/(1 - s) = a",
+        "a/(1 - s) - a*s/(1 - s) = a, and (s - 1)/(1 - s) = -1",
         "1 - s is not zero; in the limit also there",
         "the numerators over one denominator add up to a multiple of it",
         _common_denominator,

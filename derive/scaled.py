@@ -226,9 +226,7 @@ class Scales:
             return Scaled(Add(*(part.factor for part in parts)), exponents[0])
         if not all(map(is_positive, e.args)) or any(part.factor.has(Reduction) for part in parts):
             return Scaled(Add(*map(self.safe, e.args)))
-        weights = [
-            Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents
-        ]
+        weights = [Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents]
         largest = reduce(extreme, exponents)
         if len(exponents) == 2 and weights[0] == weights[1]:
             return Scaled(weights[0] * (1 + exp(-Abs(exponents[0] - exponents[1]))), largest)
@@ -274,6 +272,9 @@ class Scales:
         u = expand(u)
         for term in Add.make_args(u):
             coefficient, node = term.as_coeff_Mul()
+            definition = self._definition(node)
+            if isinstance(definition, Add):
+                return self.is_nonpositive(u + coefficient * (definition - node))
             for bound in self._bounds(node, below=bool(coefficient.is_negative)):
                 rest = expand(u - coefficient * (node - bound))
                 if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
@@ -282,10 +283,8 @@ class Scales:
 
     def _bounds(self, node: Expr, below: bool) -> list[Expr]:
         """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
-        if isinstance(node, Tensor) and node.name in self.definitions:
-            definition = self.definitions[node.name]
-            met = dict(zip(node.home, node.axes, strict=True))
-            return self._bounds(renamed(definition, met), below)
+        if (definition := self._definition(node)) is not None:
+            return self._bounds(definition, below)
         if isinstance(node, Piecewise):
             values = [value for value, _ in node.args]
             return values if node == extreme(*values, largest=below) else []
@@ -297,10 +296,8 @@ class Scales:
 
     def _exponents_in(self, e: Expr) -> list[Expr]:
         """Exponents of the exponentials that a positive sum has as whole terms."""
-        if isinstance(e, Tensor) and e.name in self.definitions:
-            definition = self.definitions[e.name]
-            e = renamed(definition, dict(zip(e.home, e.axes, strict=True)))
-            return self._exponents_in(e)
+        if (definition := self._definition(e)) is not None:
+            return self._exponents_in(definition)
         if isinstance(e, Sum):
             return self._exponents_in(e.operand)
         if isinstance(e, Add) and all(map(is_positive, e.args)):
@@ -314,10 +311,17 @@ class Scales:
 
     def _pointwise(self, t: Tensor) -> Expr:
         """The definition of a value in terms of inputs, or the value where it has sums in it."""
-        definition = self.definitions[t.name]
+        definition = self._definition(t)
         if definition.has(Reduction, Reshaping, Piecewise):
             return t
-        return self._unfolded(renamed(definition, dict(zip(t.home, t.axes, strict=True))))
+        return self._unfolded(definition)
+
+    def _definition(self, node: Expr) -> Expr | None:
+        """The definition of a value, along the axes along which it is met; None for all else."""
+        if not isinstance(node, Tensor) or node.name not in self.definitions:
+            return None
+        met = dict(zip(node.home, node.axes, strict=True))
+        return renamed(self.definitions[node.name], met)
 
     def _over_sums(self, factors: list[Expr]) -> Expr:
         """exp(u)/(a*exp(v) + b) = 1/(a*exp(v - u) + b*exp(-u)), and sinh(u)/cosh(u) = tanh(u)."""
@@ -422,9 +426,7 @@ identities: dict[type, Identity] = {
     exp: Identity("exp(u) = 1*exp(u)", "always", Scales._exponential),
     cosh: Identity("cosh(u) = (exp(u) + exp(-u))/2", "always", Scales._hyperbolic),
     Mul: Identity("a*exp(j) * b*exp(k) = a*b*exp(j + k)", "always", Scales._product),
-    Pow: Identity(
-        "(a*exp(k))**r = a**r*exp(r*k)", "r is whole, or a is positive", Scales._power
-    ),
+    Pow: Identity("(a*exp(k))**r = a**r*exp(r*k)", "r is whole, or a is positive", Scales._power),
     Add: Identity(
         "a*exp(j) + b*exp(k) = (a*exp(j - m) + b*exp(k - m))*exp(m)",
         "m is the larger of j and k; for a = b the bracket is a*(1 + exp(-|j - k|))",

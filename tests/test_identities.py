@@ -64,7 +64,8 @@ EXAMPLES = {
     ],
     "common denominator": [
         a / (c**2 + 1) + a * c**2 / (c**2 + 1),
-        b + 2 * a * k / (k - a) - 2 * a**2 / (k - a),
+        b + 3 * a**2 * c / (a**2 + k**2 + 1) + 3 * c * (k**2 + 1) / (a**2 + k**2 + 1),
+        b * (-(a**2) - k**2 - 1) / (a**2 + k**2 + 1),
     ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],

@@ -35,8 +35,8 @@ class Idiom:
 
 
 def _log1p(e: Expr) -> Expr | None:
-    rest = e.args[0] - 1 if isinstance(e, log) and isinstance(e.args[0], Add) else None
-    return log1p(rest) if rest is not None and len(Add.make_args(rest)) < len(e.args[0].args) else None
+    inside = e.args[0] if isinstance(e, log) else None
+    return log1p(inside - 1) if isinstance(inside, Add) and 1 in inside.args else None
 
 
 def _expm1(e: Expr) -> Expr | None:
