@@ -151,9 +151,8 @@ def _common_denominator(node, knowledge):
     for divisor in _divisors(node):
         terms = [term for term in node.args if divisor in _divisors(term)]
         quotient = cancel(Add(*(term * divisor for term in terms)) / divisor)
-        if len(terms) > 1 and divisor not in _divisors(quotient):
-            if is_number_or_size(quotient.as_numer_denom()[1]):
-                return Add(quotient, *(term for term in node.args if term not in terms))
+        if len(terms) > 1 and is_number_or_size(quotient.as_numer_denom()[1]):
+            return Add(quotient, *(term for term in node.args if term not in terms))
     return None
 
 

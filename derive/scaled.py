@@ -1,4 +1,4 @@
-"""Numbers too large to be written down, as a moderate factor times an exponential that is not taken.
+"""Numbers too large to be written down: a moderate factor times an exponential that is not taken.
 
 ``exp(z)`` overflows where z is large, and so does everything that is made of it; the quotients and
 logarithms that a forward takes of it do not. So a value is followed as ``factor*exp(exponent)``:

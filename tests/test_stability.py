@@ -144,9 +144,9 @@ def logits(size, dtype):
 
 def run(made, name, z):
     """Value and gradient by the first input, ours."""
-    function, module, _ = made(name)
+    function, _, result = made(name)
     others = []
-    for other in made(name)[2].program.forward.parameters[1:]:
+    for other in result.program.forward.parameters[1:]:
         if other.role == "label":
             others.append(labels(N, C))
         elif other.role == "input":
@@ -243,7 +243,7 @@ def test_no_exponential_of_a_hand_subtracted_maximum_is_shifted_again(derived):
 
 def test_the_output_that_overflows_by_definition_stays_what_it_is(tmp_path):
     body = "    z = Input(N, C)\n    y = Sum(exp(z), C)\n"
-    function, _, result = generated(forward_file(tmp_path, "Total", body), tmp_path)
+    _, _, result = generated(forward_file(tmp_path, "Total", body), tmp_path)
     assert [s.name for s in result.program.forward.steps] == ["y"]
 
 
@@ -255,3 +255,18 @@ def test_the_names_that_are_added_are_not_the_users(tmp_path):
     function, _, _ = generated(forward_file(tmp_path, "Taken", body), tmp_path)
     z, m = logits(1e3, torch.float64), torch.ones(N, dtype=torch.float64)
     torch.testing.assert_close(function(z, m), 2 * z.logsumexp(1))
+
+
+@pytest.mark.parametrize(
+    "var",
+    ["Sum(z**2, N) / N - mean**2", "(Sum(z**2, N) - N * mean**2) / N"],
+    ids=["difference of means", "difference of sums"],
+)
+def test_a_textbook_variance_is_computed_about_the_mean(tmp_path, var):
+    body = f"    z = Input(N, C)\n    mean = Sum(z, N) / N\n    y = {var}\n"
+    function, _, _ = generated(forward_file(tmp_path, "Spread", body), tmp_path)
+    z = (logits(1, torch.float64) + 1e4).float()
+    wanted, slope = value_and_gradient(lambda z: z.var(0, correction=0), z.double())
+    value, gradient = value_and_gradient(function, z)
+    assert gap(value, wanted) <= 2e-5 * float(wanted.max())
+    assert gap(gradient, slope) <= 1e-3 * float(slope.abs().max())  # the rounded mean of 1e4

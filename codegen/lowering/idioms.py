@@ -14,15 +14,15 @@ from sympy import Add, Expr, Function, Pow, exp, log
 from derive.symbols import is_constant
 
 
-class log1p(Function):  # noqa: N801 (named as SymPy names functions)
+class log1p(Function):
     """log(1 + u), which for small u is not 0."""
 
 
-class expm1(Function):  # noqa: N801
+class expm1(Function):
     """exp(u) - 1, which for small u is not 0."""
 
 
-class sigmoid(Function):  # noqa: N801
+class sigmoid(Function):
     """1/(1 + exp(-u))."""
 
 
