@@ -334,7 +334,7 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        for statement in self.definition.statements:
+        for statement in (*self.definition.statements, *self.plan):
             for divisor in size_divisors(statement.expression):
                 if divisor not in seen:
                     seen.add(divisor)
@@ -342,7 +342,7 @@ class _Builder:
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        statement.tensor.name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
@@ -356,7 +356,7 @@ class _Builder:
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        statement.tensor.name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
@@ -370,7 +370,7 @@ class _Builder:
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        statement.name,
+                        statement.tensor.name,
                         f"flattens {' x '.join(a.name for a in parts)} into {flat}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )

@@ -13,7 +13,8 @@ the record of every step.
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
 5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
-6. *stable*: a logarithm of products is split where an exponential in it could overflow;
+6. *stable*: what could overflow is written in values that do not (``scaled.py``), and a logarithm
+   of products is split where an exponential in it could;
 7. the cheapest of the alternatives is taken (``cost.py``).
 """
 
@@ -42,6 +43,7 @@ from derive.symbols import Axis, Tensor, is_constant, is_number_or_size, tensors
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
+quotients = tuple(i for i in identities if i.name == "common denominator")
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,9 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     taken = set(knowledge.relations.position)
     of = {s.tensor: s.of for s in statements} | {a.tensor: a.of for a in chain.adjoints}
     pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, drafted.record)
+    pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     pairs = _recomputed(pairs, knowledge, drafted.record)
+    pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
@@ -312,6 +316,13 @@ def _is_arithmetic(e: Expr) -> bool:
     """Built of +, -, *, whole powers and division by constants: cheap and safe to do again."""
     safe = all(p.exp.is_Integer and (p.exp > 0 or is_constant(p.base)) for p in e.atoms(Pow))
     return safe and not e.has(Function, Sum, Max)
+
+
+def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
+    """``e`` in values that do not overflow, where there is such a form."""
+    safe = knowledge.relations.scales.after_forward().safe(e)
+    safe = e if safe == e else factored(safe)
+    return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:

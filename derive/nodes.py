@@ -115,6 +115,13 @@ class Max(Reduction):
         super()._check(operand, axes)
 
 
+class Peak(Max):
+    """The largest entry along one axis, where any other number would do as well.
+
+    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
+    """
+
+
 class ArgMax(Reduction):
     """``ArgMax(e, axis)``: the index of the first largest entry.
 

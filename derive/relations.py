@@ -8,19 +8,23 @@
   diff*inv_std`` follows ``diff = xhat/inv_std``, so that the value nearer the output is used.
 - *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that
   statement.
+- *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
+  (``scaled.py``); the factors that are reductions are values too.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Expr, Function, Mul, Pow
+from sympy import Add, Expr, Function, Mul, Pow, exp
 
 from derive.definition import Definition
 from derive.forward import known_signs
 from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.scaled import Scales
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
@@ -37,11 +41,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Relations:
-    """All values of a forward in order, and the rewritings that their definitions allow."""
+    """All values of a forward in order, and the rewritings that their definitions allow.
+
+    ``parts`` are the values that the user did not name; those of them that ``scales`` made are not
+    met in the mathematics as it is written.
+    """
 
     definition: Definition
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
+    scales: Scales
 
     @cached_property
     def by_name(self) -> dict[str, Value]:
@@ -80,6 +89,8 @@ class Relations:
         """
         found: dict[str, tuple[Expr, Value]] = {}
         for value in reversed(self.values):
+            if value.tensor.name in self.scales.made:
+                continue
             for factor, rest in self._solvable_factors(value):
                 if factor.name not in found:
                     found[factor.name] = (rest, value)
@@ -159,13 +170,18 @@ def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
     parts = _Parts(definition)
     values: list[Value] = []
+    scales = Scales(parts.scaled)
     for statement in definition.statements:
         before = len(parts.found)
         expression = parts.top(statement)
-        values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
-        values.append(Value(statement.tensor, expression))
+        new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+        for value in [*new, Value(statement.tensor, expression)]:
+            before = len(parts.found)
+            scales.learn(value.tensor, value.expression)
+            values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+            values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
-    return Relations(definition, tuple(values), named)
+    return Relations(definition, tuple(values), named, scales.finished())
 
 
 class _Parts:
@@ -182,6 +198,10 @@ class _Parts:
             *(f"d{name}" for name in names),
             *(axis.name for axis in definition.axes),
         }
+        met: Counter[Expr] = Counter()
+        for statement in definition.statements:
+            met.update(_exponentials(statement.expression))
+        self.repeated = {e for e, count in met.items() if count > 1}
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
@@ -189,7 +209,7 @@ class _Parts:
         e = statement.expression
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
-        return self.rebuilt(e)
+        return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
 
     def inside(self, e: Expr) -> Expr:
         """A sum, a reduction or a root that is an operand of something else is a part."""
@@ -212,7 +232,8 @@ class _Parts:
         if isinstance(e, Mul):
             return self.product(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
-            return e.func(*(self.inside(arg) for arg in e.args))
+            rebuilt = e.func(*(self.inside(arg) for arg in e.args))
+            return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
 
     def product(self, e: Expr) -> Expr:
@@ -227,16 +248,25 @@ class _Parts:
     def part(self, e: Expr) -> Tensor:
         same = _with_names(e, self.found_values())
         if not isinstance(e, Tensor) and same == e:
-            tensor = Tensor(
-                self.name_of(e),
-                self.definition.in_order(axes_of(e)),
-                role="statement",
-                **known_signs(e),
-            )
-            self.taken.add(tensor.name)
-            self.found[e] = tensor
-            return tensor
+            return self.named(e, self.name_of(e))
         return same
+
+    def scaled(self, e: Expr, words: str) -> Tensor:
+        """The value ``e`` that follows from the others; one for all that are equal."""
+        known = [t for expression, t in self.found.items() if expression == e]
+        known += [s.tensor for s in self.definition.statements if s.expression == e]
+        return known[0] if known else self.named(e, words)
+
+    def named(self, e: Expr, words: str) -> Tensor:
+        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
+        name, number = words, 2
+        while name in self.taken:
+            name, number = f"{words}_{number}", number + 1
+        axes = self.definition.in_order(axes_of(e))
+        tensor = Tensor(name, axes, role="statement", **known_signs(e))
+        self.taken.add(name)
+        self.found[e] = tensor
+        return tensor
 
     def found_values(self) -> tuple[Value, ...]:
         return tuple(Value(tensor, e) for e, tensor in self.found.items())
@@ -247,14 +277,17 @@ class _Parts:
         name = f"{self.statement}_{kind}"
         if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
             name = f"{e.operand.name}_{type(e).__name__.lower()}"
+        elif isinstance(e, exp):
+            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
         elif isinstance(e, Add) and len(e.args) == 2:
             name = _name_of_two(*e.args) or name
-        if name in self.taken:
-            number = 2
-            while f"{name}_{number}" in self.taken:
-                number += 1
-            return f"{name}_{number}"
         return name
+
+
+def _exponentials(e: Expr) -> list[Expr]:
+    """Every exponential that is written in ``e``, each as often as it is written."""
+    own = [e] if isinstance(e, exp) and tensors_in(e) else []
+    return own + [found for arg in e.args for found in _exponentials(arg)]
 
 
 def _name_of_two(a: Expr, b: Expr) -> str | None:

@@ -22,7 +22,7 @@ from sympy import Sum as IndexedSum
 
 from derive.definition import Definition
 from derive.exact import Indicator
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Reshaping, Sum, Unflatten
+from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Reshaping, Sum, Unflatten
 from derive.symbols import Axis, Tensor
 
 Index = tuple[int, ...]
@@ -30,7 +30,7 @@ Entries = dict[Index, Expr]
 
 # The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
 # cumulative sum, stays out of this table, and every entry of what holds it is checked.
-INDIFFERENT = (Sum, Max, ArgMax, OneHot, Flatten, Unflatten)
+INDIFFERENT = (Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten)
 
 
 class LargestOf(Function):

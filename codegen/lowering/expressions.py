@@ -30,6 +30,7 @@ from codegen.lowering.frames import (
     fitted,
     is_fresh,
 )
+from codegen.lowering.idioms import with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots, whole_one_hot
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
@@ -57,7 +58,7 @@ from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import Max, OneHot, Reshaping, Sum, renamed
+from derive.nodes import Max, OneHot, Peak, Reshaping, Sum, renamed
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
@@ -126,7 +127,8 @@ class Lowering:
         if isinstance(e, Sum):
             return lowered_sum(self, e, frame, picked)
         if isinstance(e, Max):
-            return reduced(self, "max", e, frame, picked)
+            kind = "peak" if isinstance(e, Peak) else "max"
+            return reduced(self, kind, e, frame, picked)
         if isinstance(e, Reshaping):
             return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):
@@ -231,6 +233,8 @@ class Lowering:
         self, name: str, terms: Sequence[Expr], layout: Layout, like: str
     ) -> list[Step]:
         """The steps that add up ``terms`` from left to right."""
+        if not self.rounds_as_autograd:
+            terms = [with_idioms(term) for term in terms]
         if len(terms) < 3 or any(split_one_hots(term)[1] for term in terms):
             return self.statement(name, Add(*terms), layout, like)
         frame = tuple(dim.axis for dim in layout)

@@ -27,7 +27,7 @@ from derive.text import (
     ordered_terms,
 )
 
-SIGNS = {"Sum": r"\sum", "Max": r"\max", "ArgMax": r"\arg\max"}
+SIGNS = {"Sum": r"\sum", "Max": r"\max", "Peak": r"\max", "ArgMax": r"\arg\max"}
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
 GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
 GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda

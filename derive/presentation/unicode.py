@@ -14,7 +14,7 @@ from derive.text import Formula
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
-SIGNS = {"Sum": "Σ", "Max": "max", "ArgMax": "argmax"}
+SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "ArgMax": "argmax"}
 
 
 def unicode_formula(e: Expr) -> str:

@@ -20,6 +20,9 @@ from derive.text import decimal
 FUNCTIONS = {
     "exp": "torch.exp",
     "log": "torch.log",
+    "log1p": "torch.log1p",
+    "expm1": "torch.expm1",
+    "sigmoid": "torch.sigmoid",
     "tanh": "torch.tanh",
     "sinh": "torch.sinh",
     "cosh": "torch.cosh",
@@ -50,7 +53,10 @@ PULLBACKS = {
     "sqrt": "{g} / (2 * {y})",
     "Abs": "{g} * {x}.sign()",
 }
-REDUCTIONS = {"sum": "sum", "max": "amax"}
+# The larger and the smaller of two: of tensors, and of a tensor and a number.
+EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
+REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax"}
+FINITE = ".nan_to_num(math.nan, 0.0, 0.0)"  # 0 for the infinite; what is no number stays none
 
 LONGEST = 96  # of a line of code, without its margin
 
@@ -193,6 +199,8 @@ class Printer:
         return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
 
     def _Choose(self, value: p.Choose):
+        if (extreme := self._extreme(value)) is not None:
+            return extreme, ATOM
         condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
         if condition.startswith("(") and condition.endswith(")"):
             condition = condition[1:-1]
@@ -204,6 +212,23 @@ class Printer:
             yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
+    def _extreme(self, value: p.Choose) -> str | None:
+        """The larger or smaller of two, where that is what is chosen; NaN stays NaN."""
+        test = value.condition
+        if not isinstance(test, p.Compare) or test.relation[0] not in EXTREMES:
+            return None
+        pair, swapped = (test.left, test.right), (test.right, test.left)
+        if (value.yes, value.no) not in (pair, swapped) or self.is_number(value):
+            return None
+        turned = {">": "<", "<": ">"}
+        relation = test.relation[0] if value.yes == test.left else turned[test.relation[0]]
+        function, bound = EXTREMES[relation]
+        numbers = [side for side in pair if self.is_number(side)]
+        if not numbers:
+            return f"{function}({self.text(test.left)}, {self.text(test.right)})"
+        tensor = next(side for side in pair if not self.is_number(side))
+        return f"{self.tight(tensor)}.clamp({bound}={self.text(numbers[0])})"
+
     def _Reduce(self, value: p.Reduce):
         along = value.along[0] if len(value.along) == 1 else value.along
         keep = ", keepdim=True" if value.keep else ""
@@ -211,7 +236,8 @@ class Printer:
             len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
         )
         arguments = "" if everything else f"{along}{keep}"
-        return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
+        reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
+        return reduction + FINITE * (value.kind == "peak"), ATOM
 
     def _ArgMaxOf(self, value: p.ArgMaxOf):
         return f"{self.tight(value.operand)}.argmax({value.along})", ATOM
