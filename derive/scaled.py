@@ -250,11 +250,12 @@ class Scales:
         return Scaled(e.on(operand.factor * shifted), top)
 
     def _logarithm(self, e: log) -> Scaled:
-        scaled = self.of(e.args[0])
-        if scaled.exponent == 0:
+        argument = self.of(e.args[0])
+        scaled = argument
+        if argument.exponent == 0:
             scaled = self.of(self._quotient(e.args[0]))
         if scaled.exponent == 0:
-            return Scaled(log(scaled.factor))
+            return Scaled(log(argument.factor))
         rest = _split(scaled.factor).replace(_is_of_exponentials, self._named_logarithm)
         return Scaled(rest + self.named.get(scaled.exponent, scaled.exponent))
 
