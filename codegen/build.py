@@ -14,6 +14,7 @@ from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import (
+    Default,
     Function,
     LengthOf,
     Number,
@@ -185,7 +186,9 @@ class _Builder:
             line.tensor.name: line.layout for line in lines
         }
         lowering = Lowering(known, self.definition.axes, statements, saved)
-        steps: list[Step] = []
+        steps: list[Step] = [
+            Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
+        ]
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
@@ -201,9 +204,20 @@ class _Builder:
     # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
-        tensors = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.definition.inputs]
+        optional = dict(self.definition.optional)
+        tensors = [
+            Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
+            for t in self.definition.inputs
+        ]
+        lowering = Lowering({}, self.definition.axes)
         scalars = [
-            Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars
+            Parameter(
+                t.name,
+                (),
+                "scalar",
+                lowering.value(default, ()) if isinstance(default, Expr) else default,
+            )
+            for t, default in self.definition.scalars
         ]
         return tensors + scalars
 
@@ -311,20 +325,23 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        for statement in self.definition.statements:
-            for divisor in size_divisors(statement.expression):
+        formulas = [(s.name, s.expression) for s in self.definition.statements]
+        formulas += [(t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)]
+        for name, e in formulas:
+            for divisor in size_divisors(e):
                 if divisor not in seen:
                     seen.add(divisor)
                     yield Requirement(
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
                         ),
                     )
+        for statement in self.definition.statements:
             for largest in sorted(statement.expression.atoms(Max), key=str):
                 size = self.definition.size(largest.axes[0])
                 if size not in seen:

@@ -213,6 +213,13 @@ class Pick(Value):
 
 
 @dataclass(frozen=True)
+class Positions(Value):
+    """0, 1, 2, ... along its one dimension, which is as long as the axis called ``size``."""
+
+    size: str
+
+
+@dataclass(frozen=True)
 class OneHotOf(Value):
     """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
     would do.
@@ -269,6 +276,13 @@ class Assign(Step):
 
 
 @dataclass(frozen=True)
+class Default(Step):
+    """The argument ``name`` is ``value`` where it was left out."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
 class AddAt(Step):
     """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
     names.
@@ -302,12 +316,16 @@ def _values_among(items) -> Iterator[Value]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: a tensor with its layout, or a number with a default."""
+    """An argument: a tensor with its layout, or a number.
+
+    ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
+    it may be computed from sizes.
+    """
 
     name: str
     layout: Layout = ()
     role: str = "input"
-    default: float | None = None
+    default: float | Value | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:

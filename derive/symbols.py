@@ -68,7 +68,7 @@ class Tensor(Symbol):
 
     ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
     from ``axes`` only where an axis was renamed (the same tensor met a second time along another
-    axis). ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint', and
+    axis). ``role`` is one of 'input', 'given', 'label', 'scalar', 'statement', 'adjoint', and
     while something is being put together 'call' and 'pullback'.
     """
 
@@ -157,7 +157,7 @@ def axes_of(e: Basic) -> frozenset[Axis]:
 
 @cacheit
 def _has_tensor(e: Basic) -> bool:
-    return isinstance(e, Tensor) or any(map(_has_tensor, e.args))
+    return isinstance(e, Tensor) or bool(axes_of(e)) or any(map(_has_tensor, e.args))
 
 
 def is_number_or_size(e: Basic) -> bool:
@@ -167,7 +167,7 @@ def is_number_or_size(e: Basic) -> bool:
 
 def is_constant(e: Basic) -> bool:
     """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
-    return all(t.role == "scalar" for t in e.atoms(Tensor))
+    return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
 
 
 def size_divisors(e: Basic) -> list[Expr]:

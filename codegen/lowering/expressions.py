@@ -45,6 +45,7 @@ from codegen.program import (
     Number,
     Own,
     Plus,
+    Positions,
     Power,
     Pullback,
     SizeOf,
@@ -57,7 +58,7 @@ from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import Max, OneHot, Reshaping, Sum, renamed
+from derive.nodes import Max, OneHot, Position, Reshaping, Sum, renamed
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
@@ -131,6 +132,10 @@ class Lowering:
             return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):
             return whole_one_hot(self, e, frame, picked)
+        if isinstance(e, Position):
+            if e.axis in picked:
+                return index_of(self, picked[e.axis], frame)
+            return arranged(Positions(e.axis.name, dims=(Dim(e.axis),)), frame)
         if isinstance(e, Add):
             terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
             return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
+from sympy import sympify
 from sympy import Expr
 
 from derive.chain import Chain, adjoint_of, derive_chain
@@ -62,7 +63,7 @@ class Ground:
         return {
             scalar: Tensor(scalar.name, scalar.axes, role=scalar.role, positive=True)
             for scalar, default in self.original.scalars
-            if default > 0 and not scalar.is_positive
+            if sympify(default).is_positive and not scalar.is_positive
         }
 
     def for_positive_scalars(self) -> Ground:

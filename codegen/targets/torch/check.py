@@ -13,12 +13,13 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
-from derive.symbols import size_divisors
+from derive.symbols import size_divisors, tensors_in
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
@@ -60,15 +61,18 @@ def _differences(
     generator = torch.Generator().manual_seed(0)
     arguments = _arguments(definition, program, draw, generator)
     atoms_function = getattr(module, program.atoms.name)
+    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
     leaves = {
-        name: value.requires_grad_()
-        if isinstance(value, Tensor) and value.is_floating_point()
-        else value
+        name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
     expected = interpreted(definition, leaves)
     output = expected[program.forward.results[0]]
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
+    required = {name: v for name, v in leaves.items() if name not in _optional(program)}
+    if len(required) < len(leaves):
+        bare = interpreted(definition, required)[program.forward.results[0]]
+        yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
     with torch.no_grad():
         atoms = atoms_function(**leaves)
         for name, value in expected.items():
@@ -111,6 +115,10 @@ def _gradients_compared(
             yield _difference(getattr(chained, f"d{name}"), expected)
 
 
+def _optional(program: Program) -> set[str]:
+    return {p.name for p in program.forward.tensors if p.default is not None}
+
+
 def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
@@ -138,9 +146,26 @@ def _arguments(definition: Definition, program: Program, draw, generator) -> dic
         if p.role == "label":
             high = min((sizes[names[axis]] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
+        elif p.role == "given":
+            arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
         elif p.role == "input":
             arguments[p.name] = draw(tuple(shape), generator=generator, dtype=torch.float64)
     return arguments
+
+
+def _drawn_without_gradient(
+    definition: Definition, name: str, shape: list[int], draw, generator
+) -> Tensor:
+    """Numbers as for any tensor; zeros and ones where the mathematics compares them, as a mask."""
+    compared = {
+        t.name
+        for s in definition.statements
+        for test in s.expression.atoms(Relational)
+        for t in tensors_in(test)
+    }
+    if name in compared:
+        return torch.randint(2, shape, generator=generator).double()
+    return draw(tuple(shape), generator=generator, dtype=torch.float64)
 
 
 def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:

@@ -82,6 +82,9 @@ class Printer:
         ]
         return "\n".join([f"{step.name} = (", *(f"        {term}" for term in terms), "    )"])
 
+    def _Default(self, step: p.Default) -> str:
+        return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
+
     def _AddAt(self, step: p.AddAt) -> str:
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
@@ -108,7 +111,9 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, p.Zeros) and all(map(self.is_number, p.operands(value)))
+        return not isinstance(value, (p.Zeros, p.Positions)) and all(
+            map(self.is_number, p.operands(value))
+        )
 
     def _Number(self, value: p.Number):
         n = value.value
@@ -224,6 +229,9 @@ class Printer:
             return f"{operand}[{self.text(value.index)}]", ATOM
         along = value.along
         return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
+
+    def _Positions(self, value: p.Positions):
+        return f"torch.arange({self.sizes[value.size]}, device={self.like}.device)", ATOM
 
     def _OneHotOf(self, value: p.OneHotOf):
         one_hot = f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})"

@@ -22,7 +22,7 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 from derive.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
 from derive.made_axes import twins_in
-from derive.nodes import ArgMax, Broadcast, Max, OneHot, Reshaping, Sum
+from derive.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
 from derive.symbols import Axis, Tensor, tensors_in
 
 Index = tuple[int, ...]
@@ -267,6 +267,10 @@ class Evaluation:
 
         return Table(left, {i: self._or_undefined(first, *row) for i, row in rows})
 
+    def _position(self, e: Position) -> Table:
+        places = range(self._size(e.axis))
+        return Table(e.axes, {(k,): self.arithmetic.number(Integer(k)) for k in places})
+
     def _one_hot(self, e: OneHot) -> Table:
         labels = self.table(e.operand)
         zero, one = self.arithmetic.number(Integer(0)), self.arithmetic.number(Integer(1))
@@ -302,6 +306,7 @@ ARRAY_NODES: dict[type, Callable] = {
     Sum: Evaluation._sum,
     Max: Evaluation._largest,
     ArgMax: Evaluation._largest,
+    Position: Evaluation._position,
     OneHot: Evaluation._one_hot,
     Reshaping: Evaluation._reshaped,
 }
