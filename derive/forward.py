@@ -26,9 +26,16 @@ from derive.definition import Definition, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
 from derive.made_axes import axis_order, flattened_in, twins_in
 from derive.nodes import ArrayNode
-from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
+from derive.statements import (
+    UNDEFINED,
+    check_statement,
+    in_notation,
+    may_be_infinite,
+    without_marks,
+)
 from derive.symbols import (
     Axis,
+    MinusInfinity,
     Tensor,
     axes_of,
     checked_name,
@@ -160,7 +167,7 @@ class ClassBody(dict):
     def _check_own(self, value: Expr) -> None:
         """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
         for symbol in sorted(value.free_symbols, key=str):
-            if isinstance(symbol, Axis):
+            if isinstance(symbol, (Axis, MinusInfinity)):
                 continue
             if not isinstance(symbol, Tensor):
                 raise NotationError(
@@ -256,6 +263,8 @@ def known_signs(e: Expr) -> dict[str, bool]:
     """What is known of the sign of a statement, so that later powers and logarithms may rely on
     it.
     """
+    if may_be_infinite(e):
+        return {"extended_real": True}
     if e.is_positive:
         return {"positive": True}
     return {"nonnegative": True} if e.is_nonnegative else {}

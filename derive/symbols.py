@@ -77,7 +77,9 @@ class Tensor(Symbol):
     def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
         axes = tuple(axes)
         home = axes if home is None else tuple(home)
-        return cls._made(name, axes, home, role, **{"real": True, **assumptions})
+        if "extended_real" not in assumptions:  # of what may be -oo
+            assumptions = {"real": True, **assumptions}
+        return cls._made(name, axes, home, role, **assumptions)
 
     @classmethod
     @lru_cache(maxsize=16384)  # what is the same object need not be compared
@@ -137,6 +139,25 @@ class Along(Atom):
 
     def _sympystr(self, printer):
         return ", ".join(axis.name for axis in self.axes)
+
+
+class MinusInfinity(Symbol):
+    """``-oo`` in a formula: what a masked score is, so that its exponential is 0.
+
+    To SymPy it is a real number that nothing is known of. A proof that treats it so holds for every
+    number, and so in the limit; and no arithmetic of infinities gets into a derivation.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> MinusInfinity:
+        return Symbol.__xnew__(cls, "-oo", real=True)
+
+    def __getnewargs_ex__(self):
+        return (), {}
+
+
+MINUS_INFINITY = MinusInfinity()
 
 
 def ordered(axes: Iterable[Axis]) -> list[Axis]:

@@ -28,7 +28,7 @@ def masked(tmp_path_factory):
 
 
 def test_no_gradient_is_derived_and_the_others_are_those_of_torch(masked):
-    function, module, result = masked
+    function, module, _result = masked
     assert module.MaskedGradients._fields == ("dx",)
     assert not any(field in ("dmask", "dtarget") for field in module.MaskedChain._fields)
     x, target = draw(4, 3), draw(4, seed=3)

@@ -60,15 +60,15 @@ def test_none_by_position_is_the_same_as_nothing(norm):
 
 
 def test_what_is_needed_is_missed(norm):
-    function, module, _ = norm
-    with pytest.raises(TypeError, match="x must be a tensor|missing"):
+    _function, module, _ = norm
+    with pytest.raises(TypeError, match="missing"):
         module.norm_forward(None)
     with pytest.raises(TypeError, match="missing"):
         module.norm_forward(gain=draw(3))
 
 
 def test_a_default_in_sizes_follows_the_axes(tmp_path):
-    function, module, result = generated(forward_file(tmp_path, "Scaled", SCALED), tmp_path)
+    function, _module, result = generated(forward_file(tmp_path, "Scaled", SCALED), tmp_path)
     x = draw(4, 9).requires_grad_()
     y = function(x)
     torch.testing.assert_close(y, x**2 / 3)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from generating import assert_same_gradients, draw, forward_file, generated
 
 from codegen.cli import gradform
@@ -40,7 +39,7 @@ def own_file(folder, name, body):
     ids=["causal", "pairs"],
 )
 def test_values_and_gradients_are_those_of_torch(body, by_hand, shape, tmp_path):
-    function, module, result = generated(own_file(tmp_path, "Placed", body), tmp_path)
+    function, _module, result = generated(own_file(tmp_path, "Placed", body), tmp_path)
     assert_same_gradients(function, by_hand, draw(*shape))
     assert "torch.arange" in result.text
 
@@ -73,5 +72,5 @@ def test_every_page_shows_it(tmp_path, capsys):
 
 def test_it_takes_one_axis(tmp_path):
     file = forward_file(tmp_path, "Placed", "    x = Input(N)\n    y = x * Position(x)\n")
-    with pytest.raises(NotationError, match="Position.x.: it takes one axis"):
+    with pytest.raises(NotationError, match=r"Position\(x\): it takes one axis"):
         forward_from(file)

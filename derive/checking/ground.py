@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-from sympy import sympify
-from sympy import Expr
+from sympy import Expr, sympify
 
 from derive.chain import Chain, adjoint_of, derive_chain
 from derive.checking.atomised import atomised

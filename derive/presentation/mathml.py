@@ -302,6 +302,9 @@ class _MathML(Printer):
         under = _with(Element("munder"), [sign, self._print(e.args[1])])
         return _row(under, self._held(e.operand, PRECEDENCE["Add"]))
 
+    def _print_MinusInfinity(self, e: Symbol) -> Element:
+        return _row(_operator("\u2212"), _leaf("mi", "\u221e"))
+
     def _print_Position(self, e: Position) -> Element:
         return _subscript(_leaf("mi", "index", mathvariant="normal"), self._print(e.axis))
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from derive.definition import Definition
 from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis
+from derive.symbols import Axis, MinusInfinity
 from derive.symbols import Tensor as Symbolic
 
 RELATIONS = {
@@ -81,6 +81,8 @@ class _Interpreter:
             return self.spread(self.values[e.name], e.axes)
         if isinstance(e, Axis):
             return self.spread(torch.tensor(float(self.size(e)), dtype=torch.float64), ())
+        if isinstance(e, MinusInfinity):
+            return self.spread(torch.tensor(-torch.inf, dtype=torch.float64), ())
         if e.is_number:
             return self.spread(torch.tensor(float(e), dtype=torch.float64), ())
         if isinstance(e, Sum):

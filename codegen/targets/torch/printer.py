@@ -8,6 +8,7 @@ with ``math``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from string import ascii_lowercase
@@ -125,6 +126,8 @@ class Printer:
         return f"{n.numerator} / {n.denominator}", PRODUCT
 
     def _Constant(self, value: p.Constant):
+        if math.isinf(value.value):
+            return "-math.inf", SIGN
         return repr(value.value), ATOM if value.value >= 0 else SIGN
 
     def _SizeOf(self, value: p.SizeOf):
