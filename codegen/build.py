@@ -325,8 +325,10 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        formulas = [(s.name, s.expression) for s in self.definition.statements]
-        formulas += [(t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)]
+        formulas: list[tuple[str, Expr]] = [
+            (t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)
+        ]
+        formulas += [(s.name, s.expression) for s in self.definition.statements]
         for name, e in formulas:
             for divisor in size_divisors(e):
                 if divisor not in seen:
@@ -341,8 +343,7 @@ class _Builder:
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
                         ),
                     )
-        for statement in self.definition.statements:
-            for largest in sorted(statement.expression.atoms(Max), key=str):
+            for largest in sorted(e.atoms(Max), key=str):
                 size = self.definition.size(largest.axes[0])
                 if size not in seen:
                     seen.add(size)
@@ -350,12 +351,12 @@ class _Builder:
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
 
-            for node in sorted(statement.expression.atoms(Flatten), key=str):
+            for node in sorted(e.atoms(Flatten), key=str):
                 parts = tuple(map(self.definition.size, node.axes))
                 flat = self.definition.size(node.flat)
                 if (flat, parts) not in seen:
@@ -364,7 +365,7 @@ class _Builder:
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        statement.name,
+                        name,
                         f"flattens {' x '.join(a.name for a in parts)} into {flat}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )

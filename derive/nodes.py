@@ -1,8 +1,9 @@
 """The array nodes: what SymPy lacks for writing a network down, and no more.
 
 `Sum`, `Max`, `OneHot`, `Position`, `Flatten` and `Broadcast` are written by users; `ArgMax` and
-`Unflatten` occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says which of its
-axes it *binds* (they end inside of it) and which it *brings*, and everything else follows.
+`Unflatten` occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says
+which of its axes it *binds* (they end inside of it) and which it *brings*, and everything else
+follows.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ HALF = (torch.float16, torch.bfloat16)
 MOST_KNOWN = 1000  # kinds of arguments that are remembered
 
 
-
 class BatchNormForward(NamedTuple):
     """The output y, then what the backward needs."""
 

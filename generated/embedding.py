@@ -37,7 +37,6 @@ MOST_KNOWN = 1000  # kinds of arguments that are remembered
 LABELS = {'index': ('V',)}  # and the axes that they index
 
 
-
 class EmbeddingForward(NamedTuple):
     """The output y, then what the backward needs."""
 

@@ -28,9 +28,9 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
+- ValueError where K is not E * T: embcat flattens T x E into K.
 - ValueError where N is 0: hpreact_mean divides by it.
 - ValueError where N - 1 is 0: hpreact_var divides by it.
-- ValueError where K is not E * T: embcat flattens T x E into K.
 - ValueError where V is 0: loss_logit_maxes takes a maximum along it.
 - TypeError where contexts is not of integers.
 - IndexError where contexts is outside of 0 .. V - 1.
@@ -52,7 +52,6 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 MOST_KNOWN = 1000  # kinds of arguments that are remembered
 LABELS = {'contexts': ('V',), 'labels': ('V',)}  # and the axes that they index
-
 
 
 class MLPForward(NamedTuple):
@@ -225,6 +224,10 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
             owner.setdefault(axis, name)
     if "T" in sizes and "E" in sizes:
         sizes.setdefault("K", sizes["T"] * sizes["E"])
+    if "K" in sizes and "T" in sizes and "E" in sizes and sizes["K"] != sizes["E"] * sizes["T"]:
+        raise ValueError(
+            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {sizes['K']}, T = {sizes['T']}, E = {sizes['E']}"
+        )
     if "N" in sizes and sizes["N"] == 0:
         raise ValueError(
             f"mlp: hpreact_mean divides by it, but N is 0 where N = {sizes['N']}"
@@ -232,10 +235,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
     if "N" in sizes and sizes["N"] - 1 == 0:
         raise ValueError(
             f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {sizes['N']}"
-        )
-    if "K" in sizes and "T" in sizes and "E" in sizes and sizes["K"] != sizes["E"] * sizes["T"]:
-        raise ValueError(
-            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {sizes['K']}, T = {sizes['T']}, E = {sizes['E']}"
         )
     if "V" in sizes and sizes["V"] == 0:
         raise ValueError(

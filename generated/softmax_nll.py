@@ -17,8 +17,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
-- ValueError where N is 0: loss divides by it.
 - ValueError where C is 0: logit_maxes takes a maximum along it.
+- ValueError where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
 - TypeError for inputs that are not floating point.
@@ -37,7 +37,6 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 MOST_KNOWN = 1000  # kinds of arguments that are remembered
 LABELS = {'labels': ('C',)}  # and the axes that they index
-
 
 
 class SoftmaxNLLForward(NamedTuple):
@@ -163,13 +162,13 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}"
-        )
     if "C" in sizes and sizes["C"] == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}"
+        )
+    if "N" in sizes and sizes["N"] == 0:
+        raise ValueError(
+            f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}"
         )
     return converts, sizes
 

@@ -33,7 +33,6 @@ HALF = (torch.float16, torch.bfloat16)
 MOST_KNOWN = 1000  # kinds of arguments that are remembered
 
 
-
 class TanhForward(NamedTuple):
     """The output y, then what the backward needs."""
 
