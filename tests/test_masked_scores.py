@@ -83,3 +83,17 @@ def test_pages_and_checks_hold_it(tmp_path):
 def test_an_infinity_elsewhere_is_refused(line, tmp_path):
     with pytest.raises(NotationError, match="-oo may be a branch"):
         forward_from(forward_file(tmp_path, "Mine", f"    x = Input(N)\n    {line}\n"))
+
+
+def test_an_infinite_factor_does_not_leak_where_it_is_masked_out(tmp_path):
+    body = """    x = Input(N)
+    weight = Given(N)
+    mask = Given(N)
+    scaled = weight * x
+    y = Piecewise((scaled, Ne(mask, 0)), (0, True))
+"""
+    function, *_ = generated(forward_file(tmp_path, "Weighted", body), tmp_path)
+    x = draw(3).requires_grad_()
+    weight, mask = torch.tensor([2.0, torch.inf, torch.nan]).double(), torch.tensor([1, 0, 0])
+    function(x, weight, mask).sum().backward()
+    assert x.grad.tolist() == [2, 0, 0]
