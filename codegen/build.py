@@ -14,6 +14,7 @@ from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import (
+    Default,
     Function,
     LengthOf,
     Number,
@@ -186,7 +187,9 @@ class _Builder:
             line.tensor.name: line.layout for line in lines
         }
         lowering = Lowering(known, self.definition.axes, statements, saved)
-        steps: list[Step] = []
+        steps: list[Step] = [
+            Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
+        ]
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
@@ -202,9 +205,20 @@ class _Builder:
     # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
-        tensors = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.definition.inputs]
+        optional = dict(self.definition.optional)
+        tensors = [
+            Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
+            for t in self.definition.inputs
+        ]
+        lowering = Lowering({}, self.definition.axes)
         scalars = [
-            Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars
+            Parameter(
+                t.name,
+                (),
+                "scalar",
+                lowering.value(default, ()) if isinstance(default, Expr) else default,
+            )
+            for t, default in self.definition.scalars
         ]
         return tensors + scalars
 
@@ -334,21 +348,26 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        for statement in (*self.definition.statements, *self.plan):
-            for divisor in size_divisors(statement.expression):
+        formulas: list[tuple[str, Expr]] = [
+            (t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)
+        ]
+        formulas += [(s.name, s.expression) for s in self.definition.statements]
+        formulas += [(v.tensor.name, v.expression) for v in self.plan]
+        for name, e in formulas:
+            for divisor in size_divisors(e):
                 if divisor not in seen:
                     seen.add(divisor)
                     yield Requirement(
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        statement.tensor.name,
+                        name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
                         ),
                     )
-            for largest in sorted(statement.expression.atoms(Max), key=str):
+            for largest in sorted(e.atoms(Max), key=str):
                 size = self.definition.size(largest.axes[0])
                 if size not in seen:
                     seen.add(size)
@@ -356,12 +375,12 @@ class _Builder:
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        statement.tensor.name,
+                        name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
 
-            for node in sorted(statement.expression.atoms(Flatten), key=str):
+            for node in sorted(e.atoms(Flatten), key=str):
                 parts = tuple(map(self.definition.size, node.axes))
                 flat = self.definition.size(node.flat)
                 if (flat, parts) not in seen:
@@ -370,7 +389,7 @@ class _Builder:
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        statement.tensor.name,
+                        name,
                         f"flattens {' x '.join(a.name for a in parts)} into {flat}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )

@@ -213,6 +213,13 @@ class Pick(Value):
 
 
 @dataclass(frozen=True)
+class Positions(Value):
+    """0, 1, 2, ... along its one dimension, which is as long as the axis called ``size``."""
+
+    size: str
+
+
+@dataclass(frozen=True)
 class OneHotOf(Value):
     """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
     would do.
@@ -269,6 +276,13 @@ class Assign(Step):
 
 
 @dataclass(frozen=True)
+class Default(Step):
+    """The argument ``name`` is ``value`` where it was left out."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
 class AddAt(Step):
     """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
     names.
@@ -305,16 +319,18 @@ NUMBERS = ("scalar", "size", "shape")  # the roles of arguments that are no tens
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: a tensor with its layout, or a number with a default.
+    """An argument: a tensor with its layout, or a number.
 
-    ``role`` is 'input', 'label', 'statement', 'adjoint', and for what is no tensor 'scalar', 'size'
-    (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
+    ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
+    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'statement', 'adjoint',
+    and for what is no tensor 'scalar', 'size' (the length of an axis) or 'shape' (the dimensions
+    that an `Axes` stands for).
     """
 
     name: str
     layout: Layout = ()
     role: str = "input"
-    default: float | None = None
+    default: float | Value | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:

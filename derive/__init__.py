@@ -1,5 +1,6 @@
 """Forward mathematics in, a proved backward pass out."""
 
+from derive.declarations import Given as Given
 from derive.declarations import Input as Input
 from derive.declarations import Label as Label
 from derive.declarations import Scalar as Scalar
@@ -14,6 +15,7 @@ from derive.nodes import Broadcast as Broadcast
 from derive.nodes import Flatten as Flatten
 from derive.nodes import Max as Max
 from derive.nodes import OneHot as OneHot
+from derive.nodes import Position as Position
 from derive.nodes import Rename as Rename
 from derive.nodes import Sum as Sum
 from derive.proof import Proved as Proved

@@ -297,7 +297,8 @@ def _recomputed(pairs, knowledge: Facts, record: Record):
     """
     relations = knowledge.relations
     for value in sorted({t.at_home for _, e in pairs for t in tensors_in(e)}, key=str):
-        if value.role != "statement" or not _is_arithmetic(relations.unfolded(value)):
+        known = value.name in relations.by_name  # not so where it is taken as given
+        if value.role != "statement" or not known or not _is_arithmetic(relations.unfolded(value)):
             continue
         tried, trial = [], Record()
         for target, e in pairs:

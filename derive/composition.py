@@ -89,7 +89,10 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
 
 def _bound(definition, args, kwargs) -> dict[str, Expr]:
     names = [t.name for t in definition.inputs]
-    scalars = {t.name: default for t, default in definition.scalars}
+    scalars = {
+        t.name: default if isinstance(default, Expr) else Rational(str(default))
+        for t, default in definition.scalars
+    }
     order = names + list(scalars)
     signature = f"{definition.name}({', '.join(order)})"
     if len(args) > len(order):
@@ -104,7 +107,8 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
                 f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
             )
         given[name] = value
-    missing = [name for name in names if name not in given]
+    optional = {t.name: Rational(str(default)) for t, default in definition.optional}
+    missing = [name for name in names if name not in given and name not in optional]
     if missing:
         raise NotationError(
             f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs"
@@ -120,13 +124,14 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
             raise NotationError(
                 f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
             )
-    for t in definition.inputs:
+    for t in (t for t in definition.inputs if t.name in given):
         if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
             what = "a label" if t.role == "label" else "a tensor, not a label"
             raise NotationError(
                 f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
             )
-    return {name: given.get(name, Rational(str(scalars.get(name, 0)))) for name in order}
+    defaults = optional | scalars
+    return {name: given[name] if name in given else defaults[name] for name in order}
 
 
 def _bound_axes(definition, arguments) -> dict[Axis, tuple[Axis, ...]]:
@@ -134,7 +139,8 @@ def _bound_axes(definition, arguments) -> dict[Axis, tuple[Axis, ...]]:
     any number.
     """
     axes: dict[Axis, tuple[Axis, ...]] = {}
-    for t in definition.inputs:
+    left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
+    for t in (t for t in definition.inputs if t not in left_out):
         value = arguments[t.name]
         actual = (
             value.axes
@@ -190,10 +196,16 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             made_of = spliced(parts, axes)
             axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
     tensors: dict[str, Expr] = {}
+    defaults = {t.name: default for t, default in definition.scalars}
+    without_gradient = {t.name for t in definition.inputs if t.role == "given"}
     for name, value in call.arguments.items():
+        if value.atoms(Axis) and name in defaults and value == defaults[name]:
+            value = _translated(value, {}, axes)  # its sizes are those of the callee
         value = placed_block(body, f"{block}_{name}", value, place)
         if not isinstance(value, Tensor) and tensors_in(value):
             value = body.state(f"{block}_{name}", value, place, block)
+        if name in without_gradient:
+            _check_without_gradient(body, definition, name, value)
         tensors[name] = value
     for statement in definition.statements:
         last = statement.tensor == definition.output
@@ -204,6 +216,17 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             continue
         tensors[statement.name] = body.state(name, value, place, block)
     return tensors[definition.output.name]
+
+
+def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
+    """A `Given` passes no gradient on, so nothing that needs one may get lost in it."""
+    source = body.differentiable_in(value)
+    if source is not None:
+        raise NotationError(
+            f"{definition.name}: {name} passes no gradient on, but {value} is computed from "
+            f"{source}, which has one",
+            f"declare {name} as Input in {definition.name}, or {source} as Given here",
+        )
 
 
 def _translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from sympy import Expr
+from sympy import Expr, Integer, Rational
 
 from derive.errors import Place
 from derive.symbols import Axis, Tensor, tensors_in
@@ -40,20 +40,23 @@ class Statement:
 class Definition:
     """The mathematics of one forward, complete and checked.
 
-    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes``
+    ``inputs`` are all tensors that are passed, in the order of declaration, ``axes``
     all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
     being, with the axis whose size they share, and ``flattened`` those that several axes became.
+    The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
+    may be left out, with the number that they then are everywhere.
     """
 
     name: str
     doc: str
     place: Place
     inputs: tuple[Tensor, ...]
-    scalars: tuple[tuple[Tensor, float], ...]
+    scalars: tuple[tuple[Tensor, float | Expr], ...]
     statements: tuple[Statement, ...]
     axes: tuple[Axis, ...]
     twins: tuple[tuple[Axis, Axis], ...] = ()
     flattened: tuple[tuple[Axis, tuple[Axis, ...]], ...] = ()
+    optional: tuple[tuple[Tensor, float], ...] = ()
 
     @property
     def snake(self) -> str:
@@ -116,6 +119,13 @@ class Definition:
             return sizes[axis]
 
         return sizes | {axis: known(axis) for axis in self.axes}
+
+    def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
+        """The default of a scalar as a number, for a batch of these sizes."""
+        if not isinstance(default, Expr):
+            return Rational(str(default))
+        whole = self.sizes_from(sizes)
+        return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
 
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""

@@ -26,17 +26,25 @@ from derive.definition import Definition, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
 from derive.made_axes import axis_order, flattened_in, twins_in
 from derive.nodes import ArrayNode
-from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
+from derive.statements import (
+    UNDEFINED,
+    check_statement,
+    in_notation,
+    may_be_infinite,
+    without_marks,
+)
 from derive.symbols import (
     Along,
     Axes,
     Axis,
+    MinusInfinity,
     Tensor,
     axes_of,
     check_axes,
     checked_name,
     is_constant,
     same_name,
+    tensors_in,
     with_sizes,
 )
 
@@ -52,7 +60,8 @@ class ClassBody(dict):
         super().__init__()
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
-        self.scalars: list[tuple[Tensor, float]] = []
+        self.optional: dict[str, float] = {}
+        self.scalars: list[tuple[Tensor, float | Expr]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
         self.last = ("", Place("<unknown>", 0))
@@ -108,6 +117,14 @@ class ClassBody(dict):
         if isinstance(declaration, Scalar):
             self.scalars.append((tensor, declaration.default))
         else:
+            if self.optional and declaration.default is None:
+                first = next(iter(self.optional))
+                raise NotationError(
+                    f"{name} has to be passed, but stands after {first}, which may be left out",
+                    f"declare {name} before {first}, as in the signature of a function",
+                )
+            if declaration.default is not None:
+                self.optional[name] = declaration.default
             self.inputs.append(tensor)
         return tensor
 
@@ -152,10 +169,23 @@ class ClassBody(dict):
             for part in preorder_traversal(value):
                 check_axes(axes_of(part), part)
 
+    def differentiable_in(self, value: Expr) -> Tensor | None:
+        """A differentiable input that ``value`` is computed from, if there is one."""
+        statements = {s.name: s.expression for s in self.statements}
+        unread, seen = [value], set()
+        while unread:
+            for t in tensors_in(unread.pop()):
+                if t.role == "input":
+                    return t.at_home
+                if t.name in statements and t.name not in seen:
+                    seen.add(t.name)
+                    unread.append(statements[t.name])
+        return None
+
     def _check_own(self, value: Expr) -> None:
         """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
         for symbol in sorted(value.free_symbols, key=str):
-            if isinstance(symbol, Axis):
+            if isinstance(symbol, (Axis, MinusInfinity)):
                 continue
             if not isinstance(symbol, Tensor):
                 raise NotationError(
@@ -166,6 +196,27 @@ class ClassBody(dict):
                 raise NotationError(
                     f"{symbol} is not a tensor of this forward",
                     "to use another forward, call it: h = Other(x)",
+                )
+
+    def _check_sizes_of_optional(self) -> None:
+        """What is left out has the sizes of what is passed."""
+        passed = {a for t in self.inputs if t.name not in self.optional for a in t.axes}
+        for t in self.inputs:
+            for axis in t.axes:
+                if axis not in passed:
+                    raise NotationError(
+                        f"{t} may be left out, but no other input has the axis {axis}: its size "
+                        "would be unknown",
+                        f"leave out the default of {t}, or declare it along other axes",
+                        self.places[t.name],
+                    )
+        for scalar, default in self.scalars:
+            unknown = default.atoms(Axis) - passed if isinstance(default, Expr) else ()
+            for axis in sorted(unknown, key=str):
+                raise NotationError(
+                    f"the default of {scalar} needs the size of {axis}, which no input has",
+                    f"declare an input along {axis}",
+                    self.places[scalar.name],
                 )
 
     def _check_names(self, name: str) -> None:
@@ -201,6 +252,7 @@ class ClassBody(dict):
         twins = twins_in(expressions)
         flattened = flattened_in(expressions, twins)
         order = axis_order(self.inputs, twins, flattened)
+        self._check_sizes_of_optional()
         for statement in self.statements:
             _check_sizes_known(statement, order)
         for taken in self.places:
@@ -221,6 +273,7 @@ class ClassBody(dict):
             tuple(order),
             tuple(twins.items()),
             tuple(flattened.items()),
+            tuple((t, self.optional[t.name]) for t in self.inputs if t.name in self.optional),
         )
 
 
@@ -228,6 +281,8 @@ def known_signs(e: Expr) -> dict[str, bool]:
     """What is known of the sign of a statement, so that later powers and logarithms may rely on
     it.
     """
+    if may_be_infinite(e):
+        return {"extended_real": True}
     if e.is_positive:
         return {"positive": True}
     return {"nonnegative": True} if e.is_nonnegative else {}

@@ -1,15 +1,16 @@
 """The array nodes: what SymPy lacks for writing a network down, and no more.
 
-`Sum`, `Max`, `OneHot`, `Flatten` and `Broadcast` are written by users; `ArgMax` and `Unflatten`
-occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says which of its
-axes it *binds* (they end inside of it) and which it *brings*, and everything else follows.
+`Sum`, `Max`, `OneHot`, `Position`, `Flatten` and `Broadcast` are written by users; `ArgMax` and
+`Unflatten` occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says
+which of its axes it *binds* (they end inside of it) and which it *brings*, and everything else
+follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Basic, Expr, Rational
+from sympy import Basic, Expr, Integer, Rational
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
@@ -154,6 +155,33 @@ class OneHot(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
+
+
+class Position(ArrayNode):
+    """``Position(N)``: the index along ``N``, from 0 to N - 1; it is met in comparisons."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    def __new__(cls, *axes):
+        if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(axes[0], axes[1].axes)
+        if len(axes) != 1 or not isinstance(axes[0], Axis):
+            raise NotationError(
+                f"Position({', '.join(map(str, axes))}): it takes one axis", "write Position(N)"
+            )
+        return cls.over(Integer(0), axes)
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    def _sympystr(self, printer):
+        return f"Position({self.axis.name})"
 
 
 class Broadcast(ArrayNode):

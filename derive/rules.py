@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Sum, Unflatten
+from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Position, Sum, Unflatten
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -63,4 +63,5 @@ rules: dict[type[ArrayNode], Rule] = {
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
+    Position: Rule(_nowhere, "an index has no gradient"),
 }

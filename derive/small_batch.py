@@ -22,7 +22,18 @@ from sympy import Sum as IndexedSum
 
 from derive.definition import Definition
 from derive.exact import Indicator
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Reshaping, Sum, Unflatten
+from derive.nodes import (
+    ArgMax,
+    ArrayNode,
+    Flatten,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    Reshaping,
+    Sum,
+    Unflatten,
+)
 from derive.symbols import Axis, Tensor
 
 Index = tuple[int, ...]
@@ -78,7 +89,7 @@ class TotalDerivative:
             return Integer(0)
         if isinstance(e, IndexedSum):
             term = self.of(e.function)
-            return IndexedSum(term, *e.limits) if term != 0 else term
+            return e.func(term, *e.limits) if term != 0 else term
         conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
         if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
             return e.diff(self.variable)
@@ -218,6 +229,8 @@ class SmallBatch:
             return self._scalar(e.operand, at | self._counted(e, at), values)
         if isinstance(e, Max):
             return LargestOf(*self._row(e, at, values))
+        if isinstance(e, Position):
+            return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
         return e.func(*(self._scalar(arg, at, values) for arg in e.args)) if e.args else e

@@ -121,7 +121,7 @@ class Tensor(Symbol):
 
     ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
     from ``axes`` only where an axis was renamed (the same tensor met a second time along another
-    axis). ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint', and
+    axis). ``role`` is one of 'input', 'given', 'label', 'scalar', 'statement', 'adjoint', and
     while something is being put together 'call' and 'pullback'.
     """
 
@@ -130,7 +130,9 @@ class Tensor(Symbol):
     def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
         axes = tuple(axes)
         home = axes if home is None else tuple(home)
-        return cls._made(name, axes, home, role, **{"real": True, **assumptions})
+        if "extended_real" not in assumptions:  # of what may be -oo
+            assumptions = {"real": True, **assumptions}
+        return cls._made(name, axes, home, role, **assumptions)
 
     @classmethod
     @lru_cache(maxsize=16384)  # what is the same object need not be compared
@@ -192,6 +194,25 @@ class Along(Atom):
         return ", ".join(axis.name for axis in self.axes)
 
 
+class MinusInfinity(Symbol):
+    """``-oo`` in a formula: what a masked score is, so that its exponential is 0.
+
+    To SymPy it is a real number that nothing is known of. A proof that treats it so holds for every
+    number, and so in the limit; and no arithmetic of infinities gets into a derivation.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> MinusInfinity:
+        return Symbol.__xnew__(cls, "-oo", real=True)
+
+    def __getnewargs_ex__(self):
+        return (), {}
+
+
+MINUS_INFINITY = MinusInfinity()
+
+
 def ordered(axes: Iterable[Axis]) -> list[Axis]:
     return sorted(axes, key=lambda axis: axis.name)
 
@@ -210,7 +231,7 @@ def axes_of(e: Basic) -> frozenset[Axis]:
 
 @cacheit
 def _has_tensor(e: Basic) -> bool:
-    return isinstance(e, Tensor) or any(map(_has_tensor, e.args))
+    return isinstance(e, Tensor) or bool(axes_of(e)) or any(map(_has_tensor, e.args))
 
 
 def is_number_or_size(e: Basic) -> bool:
@@ -220,7 +241,7 @@ def is_number_or_size(e: Basic) -> bool:
 
 def is_constant(e: Basic) -> bool:
     """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
-    return all(t.role == "scalar" for t in e.atoms(Tensor))
+    return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
 
 
 def size_divisors(e: Basic) -> list[Expr]:

@@ -14,7 +14,7 @@ from itertools import product
 
 import sympy
 
-from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
+from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
 from derive.symbols import Axis, Tensor
 
 FUNCTIONS = {
@@ -70,6 +70,8 @@ class Numbers:
             return max(row) if isinstance(e, Max) else row.index(max(row))
         if isinstance(e, OneHot):
             return Fraction(int(self.value(e.operand, at) == at[e.axis]))
+        if isinstance(e, Position):
+            return Fraction(at[e.axis])
         if e.is_Rational:
             return Fraction(int(e.p), int(e.q))
         if e.is_number:

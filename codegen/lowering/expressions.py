@@ -13,6 +13,7 @@ In: expressions over named axes. Out: `Value`s and `Step`s with every dimension 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -25,6 +26,7 @@ from codegen.lowering.frames import (
     NOTHING_PICKED,
     Picked,
     arranged,
+    axes_at,
     axes_in,
     broadcast,
     fitted,
@@ -46,6 +48,7 @@ from codegen.program import (
     Number,
     Own,
     Plus,
+    Positions,
     Power,
     Pullback,
     SizeOf,
@@ -58,8 +61,8 @@ from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import Max, OneHot, Peak, Reshaping, Sum, renamed
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.nodes import Max, OneHot, Peak, Position, Reshaping, Sum, renamed
+from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -120,6 +123,8 @@ class Lowering:
             return self.tensor(e, frame, picked)
         if isinstance(e, Axis):
             return SizeOf(e.name)
+        if isinstance(e, MinusInfinity):
+            return Constant("-oo", -math.inf)
         if e.is_Rational:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
@@ -133,6 +138,10 @@ class Lowering:
             return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):
             return whole_one_hot(self, e, frame, picked)
+        if isinstance(e, Position):
+            if e.axis in picked:
+                return index_of(self, picked[e.axis], frame)
+            return arranged(Positions(e.axis.name, dims=(Dim(e.axis),)), frame)
         if isinstance(e, Add):
             terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
             return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))
@@ -166,6 +175,8 @@ class Lowering:
                 return self.value((-e).on(-(-e).operand), frame, picked)  # as it was broadcast
             positive = self.value(-e, frame, picked)
             return Plus(((positive, True),), dims=positive.dims)
+        if (selected := self._selected(e, frame, picked)) is not None:
+            return selected
         numbers = [f for f in e.args if f.is_number]
         if not all(
             f.is_Rational for f in numbers
@@ -197,6 +208,29 @@ class Lowering:
             factors += [(d, True) for d in ready]
             denominators = [d for d in denominators if d not in ready]
         return Times(tuple(factors), dims=broadcast(v.dims for v, _ in factors))
+
+    def _selected(self, e: Mul, frame, picked) -> Value | None:
+        """A product with a 0/1 factor as a choice, so that where it is 0 the rest is never met:
+        0 times an infinity is no number. The rest is what is no larger than the condition, if there
+        is any: a factor of full size is touched once.
+        """
+        tests = [(f, test) for f in e.args if (test := zero_unless(f)) is not None]
+        if not tests:
+            return None
+        factor, test = tests[0]
+        rest = [f for f in e.args if f is not factor]
+        chosen = [f for f in rest if axes_at(f, picked) <= axes_at(factor, picked)]
+        if all(f.is_number for f in chosen):
+            chosen = rest
+        others = Mul(*(f for f in rest if f not in chosen))
+        condition = self._condition(test, frame, picked)
+        yes = self.value(Mul(*chosen), frame, picked)
+        dims = broadcast([condition.dims, yes.dims])
+        value = Choose(condition, yes, Number(Fraction(0)), dims=dims)
+        if others == 1:
+            return value
+        other = self.value(others, frame, picked)
+        return Times(((value, False), (other, False)), dims=broadcast([dims, other.dims]))
 
     def _choice(self, e: Piecewise, frame, picked) -> Value:
         value: Value | None = None
@@ -283,6 +317,17 @@ class Lowering:
         for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
+
+
+def zero_unless(e: Expr):
+    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
+    if isinstance(e, Piecewise) and len(e.args) == 2:
+        (first, condition), (last, _) = e.args
+        if (first, last) == (1, 0):
+            return condition
+        if (first, last) == (0, 1):
+            return Not(condition)
+    return None
 
 
 def _one_number(

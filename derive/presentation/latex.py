@@ -182,6 +182,12 @@ class _Latex(LatexPrinter):
             return self._print(e)
         return self.parenthesize(e, PRECEDENCE["Mul"])
 
+    def _print_MinusInfinity(self, e: Symbol) -> str:
+        return r"-\infty"
+
+    def _print_Position(self, e: ArrayNode) -> str:
+        return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
+
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"
 

@@ -113,6 +113,8 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
         return f"used by {', '.join(users[name])}" if name in users else "the output"
 
     given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.inputs]
+    optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
+    given = [(t, f"{words}{optional.get(t.name, '')}") for t, words in given]
     given += [(t, f" = {default}") for t, default in definition.scalars]
     yield Prose(("Given ", *joined(given), "."))
     for axis in definition.axes:

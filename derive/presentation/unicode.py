@@ -34,6 +34,12 @@ class _Unicode(Formula):
 
     _print_Sum = _print_Max = _print_ArgMax = _print_Reduction  # before the one of Formula
 
+    def _print_MinusInfinity(self, e: Symbol) -> str:
+        return f"{self.minus}∞"
+
+    def _print_Position(self, e: ArrayNode) -> str:
+        return f"index[{e.axis.name}]"
+
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"
 

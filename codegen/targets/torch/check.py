@@ -14,15 +14,17 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
-from derive.symbols import Axes, Axis, size_divisors
+from derive.symbols import Axes, Axis, size_divisors, tensors_in
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
+MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
 
 Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 
@@ -65,12 +67,11 @@ def _differences(
     module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = arguments_of(program, draw, generator, dims)
+    arguments = arguments_of(definition, program, draw, generator, dims)
     atoms_function = getattr(module, program.atoms.name)
+    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
     leaves = {
-        name: value.requires_grad_()
-        if isinstance(value, Tensor) and value.is_floating_point()
-        else value
+        name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
     merged = {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.inputs}
@@ -78,6 +79,11 @@ def _differences(
     output = definition.output
     output = expected[output.name].reshape(_shape(output.home, dims))
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
+    required = {name: v for name, v in leaves.items() if name not in _optional(program)}
+    if len(required) < len(leaves):
+        bare = interpreted(definition, {name: merged[name] for name in required})
+        bare = bare[program.forward.results[0]].reshape(output.shape)
+        yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
     with torch.no_grad():
         atoms = atoms_function(**leaves)
         for name, value in expected.items():
@@ -120,6 +126,10 @@ def _gradients_compared(
             yield _difference(getattr(chained, f"d{name}"), expected)
 
 
+def _optional(program: Program) -> set[str]:
+    return {p.name for p in program.forward.tensors if p.default is not None}
+
+
 def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
@@ -151,7 +161,9 @@ def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
     return tensor.reshape([prod(dims[axis]) for axis in axes])
 
 
-def arguments_of(program: Program, draw, generator, dims: Dims) -> dict[str, object]:
+def arguments_of(
+    definition: Definition, program: Program, draw, generator, dims: Dims
+) -> dict[str, object]:
     sizes = {axis.name: prod(lengths) for axis, lengths in dims.items()}
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:
@@ -162,20 +174,37 @@ def arguments_of(program: Program, draw, generator, dims: Dims) -> dict[str, obj
         if p.role == "label":
             high = min((sizes[axis] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
+        elif p.role == "given":
+            arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
         elif p.role == "input":
             arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments
 
 
+def _drawn_without_gradient(
+    definition: Definition, name: str, shape: list[int], draw, generator
+) -> Tensor:
+    """Numbers as for any tensor; zeros and ones where the mathematics compares them, as a mask."""
+    compared = {
+        t.name
+        for s in definition.statements
+        for test in s.expression.atoms(Relational)
+        for t in tensors_in(test)
+    }
+    if name in compared:
+        return (torch.rand(shape, generator=generator) > MASKED_SHARE).double()
+    return draw(tuple(shape), generator=generator, dtype=torch.float64)
+
+
 def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
-    """(relative difference, whether what was expected is finite)."""
+    """(relative difference, whether what was expected is finite, or -oo as in a masked score)."""
     if actual.shape != expected.shape:
         return float("inf"), True
-    finite = bool(expected.isfinite().all())
+    finite = bool((expected.isfinite() | (expected == -torch.inf)).all())
     if not expected.numel():
         return 0.0, True
-    gap = (actual - expected).abs().max().item()
-    scale = expected.abs().max().item()
+    gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
+    scale = expected.abs().nan_to_num(posinf=0).max().item()
     return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float(
         "inf"
     ), finite

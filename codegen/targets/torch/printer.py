@@ -8,6 +8,7 @@ with ``math``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from string import ascii_lowercase
@@ -88,6 +89,9 @@ class Printer:
         ]
         return "\n".join([f"{step.name} = (", *(f"        {term}" for term in terms), "    )"])
 
+    def _Default(self, step: p.Default) -> str:
+        return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
+
     def _AddAt(self, step: p.AddAt) -> str:
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
@@ -114,7 +118,9 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, p.Zeros) and all(map(self.is_number, p.operands(value)))
+        return not isinstance(value, (p.Zeros, p.Positions)) and all(
+            map(self.is_number, p.operands(value))
+        )
 
     def _Number(self, value: p.Number):
         n = value.value
@@ -126,6 +132,8 @@ class Printer:
         return f"{n.numerator} / {n.denominator}", PRODUCT
 
     def _Constant(self, value: p.Constant):
+        if math.isinf(value.value):
+            return "-math.inf", SIGN
         return repr(value.value), ATOM if value.value >= 0 else SIGN
 
     def _SizeOf(self, value: p.SizeOf):
@@ -250,6 +258,9 @@ class Printer:
             return f"{operand}[{self.text(value.index)}]", ATOM
         along = value.along
         return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
+
+    def _Positions(self, value: p.Positions):
+        return f"torch.arange({self.sizes[value.size]}, device={self.like}.device)", ATOM
 
     def _OneHotOf(self, value: p.OneHotOf):
         one_hot = f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})"

@@ -44,7 +44,7 @@ def rounding(file: Path, definition: Definition, program: Program) -> Rounding:
 
 def _drawn(definition: Definition, program: Program, draw) -> dict[str, object]:
     dims = next(dims_tried(definition))
-    return arguments_of(program, draw, torch.Generator().manual_seed(0), dims)
+    return arguments_of(definition, program, draw, torch.Generator().manual_seed(0), dims)
 
 
 def _in(kind: torch.dtype, arguments: Mapping[str, object], program: Program):

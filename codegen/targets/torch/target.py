@@ -9,7 +9,17 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.program import NUMBERS, Assign, Function, Load, Parameter, Pick, Program, values_in
+from codegen.program import (
+    NUMBERS,
+    Assign,
+    Function,
+    Load,
+    Parameter,
+    Pick,
+    Program,
+    Value,
+    values_in,
+)
 from codegen.quality import Counts, Rounding
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.traffic import counts
@@ -71,6 +81,9 @@ class TorchTarget:
             flattened=program.flattened,
             requirements=page.requirements(),
             labels=page.labels(),
+            given=page.given(),
+            optional={p.name: p.default for p in program.forward.tensors if p.default is not None},
+            without_format=_names_among(bool(page.labels()), "LABELS", page.given(), "GIVEN"),
             inputs=program.forward.parameters,
             forward=page.function(program.forward),
             backward=page.function(program.backward),
@@ -200,6 +213,9 @@ class _Page:
             if p.role == "label"
         }
 
+    def given(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.program.forward.parameters if p.role == "given")
+
     def shape_of(self, layout: Layout) -> str:
         return _shape(tuple(self.written(layout).split()))
 
@@ -212,6 +228,10 @@ class _Page:
 
     def arguments(self, function: Function) -> list[str]:
         def typed(p: Parameter) -> str:
+            if p.role == "scalar" and isinstance(p.default, Value):
+                return f"{p.name}: float | None = None"
+            if p.role not in ("scalar", "size") and p.default is not None:
+                return f"{p.name}: Tensor | None" + " = None" * (function is not self.program.chain)
             if p.role == "scalar":
                 return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
             return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
@@ -246,6 +266,7 @@ class _Page:
             f"{'not ' * r.equal}{printer.text(r.right)}: {r.user} {r.use}."
             for r in self.program.requirements
         ]
+        given = self.given()
         for label, axis in self.program.labels:
             found += [
                 f"TypeError where {label} is not of integers.",
@@ -257,7 +278,13 @@ class _Page:
             for name in self.program.several
         ]
         found += [
-            "TypeError for inputs that are not floating point.",
+            f"{p.name} is {p.default} everywhere where it is left out."
+            for p in self.program.forward.tensors
+            if p.default is not None
+        ]
+        found += [
+            "TypeError for inputs that are not floating point"
+            + (f"; {' and '.join(given)} may be of booleans or integers." if given else "."),
             "ValueError for shapes that do not fit.",
             "float16 and bfloat16 are computed in float32, and rounded once at the end.",
         ]
@@ -271,8 +298,11 @@ class _Page:
         tensors = [result[p.name] for p in needs if p.role not in NUMBERS]
         numbers = [result[p.name] for p in needs if p.role in NUMBERS]
         gradients = [
-            f"gradients.d{p.name}" if p.role == "input" else "None"
-            for p in program.forward.parameters
+            f"gradients.d{p.name}"
+            + f" if ctx.needs_input_grad[{i}] else None" * (p.default is not None)
+            if p.role == "input"
+            else "None"
+            for i, p in enumerate(program.forward.parameters)
         ]
         output, upstream = program.forward.results[0], program.backward.parameters[0]
         return {
@@ -286,6 +316,12 @@ class _Page:
             "numbers_from": ", ".join(numbers),
             "gradients": gradients,
         }
+
+
+def _names_among(*tables) -> str:
+    """The names in those of the module's tables that there are, as an expression."""
+    there = [name for held, name in zip(tables[::2], tables[1::2], strict=True) if held]
+    return there[0] if len(there) == 1 else f"({', '.join(f'*{name}' for name in there)})"
 
 
 def _packed(items: Sequence[str], margin: str) -> list[str]:
