@@ -14,6 +14,7 @@ from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import (
+    NUMBERS,
     Default,
     Function,
     LengthOf,
@@ -22,12 +23,13 @@ from codegen.program import (
     Program,
     Requirement,
     SizeOf,
+    SplitLabel,
     Step,
     Times,
     Value,
 )
 from derive.closed_form import ClosedStatement
-from derive.definition import Definition, Statement
+from derive.definition import IGNORE_INDEX, Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of, plain
 from derive.nodes import Flatten, Max
@@ -86,6 +88,7 @@ class _Builder:
             ),
             requirements=tuple(self._requirements()),
             labels=tuple(self._label_ranges()),
+            ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             forward=self._forward(),
             backward=self._backward(),
             atoms=self._atoms(),
@@ -145,11 +148,11 @@ class _Builder:
         output = self.definition.output
         chain = self.form.chain
         parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
-        parameters += [p for p in self._inputs() if p.role != "scalar"]
+        parameters += [p for p in self._inputs() if p.role not in NUMBERS]
         parameters += [
             Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
         ]
-        parameters += [p for p in self._inputs() if p.role == "scalar"]
+        parameters += [p for p in self._inputs() if p.role in NUMBERS]
         lines = [
             _Line(
                 a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name]
@@ -190,6 +193,8 @@ class _Builder:
         steps: list[Step] = [
             Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
         ]
+        if any(p.role == "index" for p in parameters):
+            steps += self._labels_split()
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
@@ -202,13 +207,27 @@ class _Builder:
             result_class,
         )
 
+    def _labels_split(self) -> list[SplitLabel]:
+        """Every label that may be ignored, as an index and as what says where it counts."""
+        ranges = self._label_ranges()
+        return [
+            SplitLabel(
+                ignoring.label.name,
+                ignoring.kept.name,
+                IGNORE_INDEX,
+                tuple(SizeOf(axis) for label, axis in ranges if label == ignoring.label.name),
+                self.layouts[ignoring.label.name],
+            )
+            for ignoring in self.definition.ignoring
+        ]
+
     # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
         optional = dict(self.definition.optional)
         tensors = [
             Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
-            for t in self.definition.inputs
+            for t in self.definition.arguments
         ]
         lowering = Lowering({}, self.definition.axes)
         scalars = [
@@ -220,7 +239,9 @@ class _Builder:
             )
             for t, default in self.definition.scalars
         ]
-        return tensors + scalars
+        ignored = dict.fromkeys(ignoring.default for ignoring in self.definition.ignoring)
+        indices = [Parameter(IGNORE_INDEX, (), "index", default) for default in ignored]
+        return tensors + scalars + indices
 
     def _needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that

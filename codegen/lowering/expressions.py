@@ -58,6 +58,7 @@ from codegen.program import (
     Zeros,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
+from derive.choices import zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
@@ -317,17 +318,6 @@ class Lowering:
         for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
-
-
-def zero_unless(e: Expr):
-    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
-    if isinstance(e, Piecewise) and len(e.args) == 2:
-        (first, condition), (last, _) = e.args
-        if (first, last) == (1, 0):
-            return condition
-        if (first, last) == (0, 1):
-            return Not(condition)
-    return None
 
 
 def _one_number(

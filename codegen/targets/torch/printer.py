@@ -92,6 +92,12 @@ class Printer:
     def _Default(self, step: p.Default) -> str:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
 
+    def _SplitLabel(self, step: p.SplitLabel) -> str:
+        names = (self.sizes[size.name] for size in step.sizes)
+        sizes = ", ".join(f'"{name}": {name}' for name in names)
+        arguments = f'"{step.name}", {step.name}, {step.ignored}, {{{sizes}}}, {self.like}.dtype'
+        return f"{step.name}, {step.kept} = _split_label({arguments})"
+
     def _AddAt(self, step: p.AddAt) -> str:
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along

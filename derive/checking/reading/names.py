@@ -12,6 +12,7 @@ from sympy import Rational
 from derive.chain import adjoint_of
 from derive.checking.reading.refusals import NotUnderstood, Refusal, printable
 from derive.checking.reading.values import INDEX, NUMBER, TENSOR, Dims, Space, Value, number
+from derive.choices import nonzero
 from derive.definition import Definition
 from derive.layout import layouts_of
 from derive.symbols import Axis, Tensor
@@ -99,7 +100,8 @@ class Names:
             tensor = self.tensors[mapped]
             kind = KINDS.get(tensor.role, TENSOR)
             by_name = space.by_name and kind == TENSOR
-            return Value(tensor, self.dims(tensor), kind, by_name, storage=FORWARD)
+            e = nonzero(tensor) if tensor.role == "kept" else tensor
+            return Value(e, self.dims(tensor), kind, by_name, storage=FORWARD)
         if mapped in self.adjoints:
             return self.gradient(self.adjoints[mapped], space)
         axis = self.axis(mapped)

@@ -12,6 +12,7 @@ from derive.checking.reading.names import Names
 from derive.checking.reading.picking import hot, indices
 from derive.checking.reading.refusals import Refusal
 from derive.checking.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
+from derive.choices import with_ignored
 from derive.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
 from derive.symbols import Axis, axes_of
 
@@ -120,7 +121,8 @@ class Notation:
         along = self.axis(axis)
         if along in i.axes:
             raise Refusal(f"the index lies along {along} itself", USAGE["OneHot"])
-        return self.value(hot(i.expression, along), {*i.axes, along}, i)
+        kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
+        return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
 
     def position(self, axis) -> Value:
         along = self.axis(axis)
