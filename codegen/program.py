@@ -336,8 +336,9 @@ class Parameter:
 
     ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
     it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
-    count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is ignored),
-    'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
+    count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
+    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands
+    for).
     """
 
     name: str

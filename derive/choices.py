@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Expr, Integer, Mul, Ne, Not, Piecewise, Pow
+from sympy import Expr, Integer, Mul, Ne, Not, Piecewise
 
 from derive.errors import NotationError
 from derive.nodes import OneHot, Sum
 from derive.symbols import Tensor, axes_of, tensors_in
 
+SUFFIX = "_kept"
+
 
 def kept_tensor(label: Tensor) -> Tensor:
     """The tensor that is 0 where ``label`` is ignored, and another number where it counts."""
-    return Tensor(f"{label.name}_kept", label.axes, label.home, role="kept")
+    return Tensor(f"{label.name}{SUFFIX}", label.axes, label.home, role="kept")
 
 
 def nonzero(kept: Tensor) -> Expr:
@@ -36,6 +38,16 @@ def Kept(labels: Tensor) -> Expr:
     return nonzero(kept_tensor(labels))
 
 
+def kept_label(e: Expr) -> Tensor | None:
+    """The label that ``e`` is the `Kept` of, if it is one's."""
+    test = zero_unless(e)
+    kept = test.lhs if isinstance(test, Ne) else None
+    if not isinstance(kept, Tensor) or kept.role != "kept":
+        return None
+    name = kept.name.removesuffix(SUFFIX)
+    return Tensor(name, kept.axes, kept.home, role="label", integer=True)
+
+
 def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
     """``e`` where the labels that have an entry in ``kept`` may be ignored, and the others not:
     a one-hot is 0 in the rows of those that are ignored.
@@ -50,8 +62,7 @@ def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
     e = e.xreplace({hot: Kept(hot.operand) * hot for hot in hots})
     if not hots:
         return e
-    e = e.replace(lambda node: isinstance(node, Sum), _kept_outside)
-    return e.replace(is_power_of_zero_or_one, lambda power: power.base)
+    return e.replace(lambda node: isinstance(node, Sum), _kept_outside)
 
 
 def _kept_outside(total: Sum) -> Expr:
@@ -63,11 +74,6 @@ def _kept_outside(total: Sum) -> Expr:
         if any(t.role == "kept" for t in tensors_in(f)) and not axes_of(f) & set(total.axes)
     ]
     return Mul(*outside, total.on(Mul(*(f for f in factors if f not in outside))))
-
-
-def is_power_of_zero_or_one(e: Expr) -> bool:
-    """Whether ``e`` is a positive power of what is 0 or 1, which is that itself."""
-    return isinstance(e, Pow) and bool(e.exp.is_positive) and zero_unless(e.base) is not None
 
 
 def zero_unless(e: Expr):

@@ -16,7 +16,6 @@ from typing import Protocol
 
 from sympy import Add, Expr, Integer, Mul, Pow, cancel
 
-from derive.choices import is_power_of_zero_or_one
 from derive.nodes import OneHot, Reshaping, Sum, renamed, summed
 from derive.relations import Relations
 from derive.symbols import Tensor, axes_of, is_number_or_size
@@ -99,10 +98,6 @@ def _one_hot_power(node, knowledge):
     if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
         return node.base
     return None
-
-
-def _choice_power(node, knowledge):
-    return node.base if is_power_of_zero_or_one(node) else None
 
 
 def _one_hot_picks(node, knowledge):
@@ -249,13 +244,6 @@ identities: tuple[Identity, ...] = (
         "k > 0",
         "0 and 1 are their own powers",
         _one_hot_power,
-    ),
-    Identity(
-        "power of a condition",
-        "Piecewise((1, c), (0, True))**k = Piecewise((1, c), (0, True))",
-        "k > 0",
-        "0 and 1 are their own powers",
-        _choice_power,
     ),
     Identity(
         "one-hot picks",

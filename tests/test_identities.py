@@ -2,7 +2,7 @@
 
 import pytest
 from evaluate import Numbers
-from sympy import Integer, Piecewise
+from sympy import Integer
 
 from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
@@ -38,7 +38,6 @@ a, b, c, k, i, f = D.inputs
 s = D.scalars[0][0]
 centred, scaled, total = (D.by_name[name].tensor for name in ("centred", "scaled", "total"))
 hot = OneHot(i, C)
-above = Piecewise((1, a > 0), (0, True))
 facts = Facts(relations_of(D))
 
 # For every identity, expressions on which it must act.
@@ -49,7 +48,6 @@ EXAMPLES = {
     "nested sums": [Sum.over(Sum.over(a * b, [C]), [N])],
     "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
     "power of a one-hot": [hot**2, hot**3],
-    "power of a condition": [above**2, above**3],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
     "reshaped back": [
         Unflatten.over(Flatten(a * c, N, C, into=F), [F], [N, C]),

@@ -124,7 +124,7 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, (p.Zeros, p.Positions)) and all(
+        return not isinstance(value, (p.Zeros, p.Positions, p.Expand)) and all(
             map(self.is_number, p.operands(value))
         )
 
@@ -207,6 +207,8 @@ class Printer:
         return f"({self.text(value.left)} {value.relation} {self.text(value.right)})", ATOM
 
     def _Combine(self, value: p.Combine):
+        if value.operator == "not" and self.is_number(value):
+            return f"(not {self.tight(value.operands[0])})", ATOM
         if value.operator == "not":
             return f"~{self.tight(value.operands[0])}", SIGN
         sign = {"and": " & ", "or": " | "}[value.operator]

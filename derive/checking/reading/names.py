@@ -7,13 +7,22 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from sympy import Rational
+from sympy import Integer, Rational
 
 from derive.chain import adjoint_of
 from derive.checking.reading.refusals import NotUnderstood, Refusal, printable
-from derive.checking.reading.values import INDEX, NUMBER, TENSOR, Dims, Space, Value, number
+from derive.checking.reading.values import (
+    IGNORED,
+    INDEX,
+    NUMBER,
+    TENSOR,
+    Dims,
+    Space,
+    Value,
+    number,
+)
 from derive.choices import nonzero
-from derive.definition import Definition
+from derive.definition import IGNORE_INDEX, Definition
 from derive.layout import layouts_of
 from derive.symbols import Axis, Tensor
 
@@ -104,6 +113,9 @@ class Names:
             return Value(e, self.dims(tensor), kind, by_name, storage=FORWARD)
         if mapped in self.adjoints:
             return self.gradient(self.adjoints[mapped], space)
+        if mapped == IGNORE_INDEX and self.definition.ignoring:
+            default = Integer(self.definition.ignoring[0].default)
+            return Value(default, (), IGNORED, storage=FORWARD)
         axis = self.axis(mapped)
         return None if axis is None else number(space.size(axis))
 

@@ -9,7 +9,7 @@ from sympy import Integer
 
 from derive.checking.reading.functions import maximum, minimum, where
 from derive.checking.reading.names import Names
-from derive.checking.reading.picking import hot, indices
+from derive.checking.reading.picking import hot, indices, kept_of
 from derive.checking.reading.refusals import Refusal
 from derive.checking.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
 from derive.choices import with_ignored
@@ -17,7 +17,18 @@ from derive.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, sum
 from derive.symbols import Axis, axes_of
 
 NODES = frozenset(
-    {"Sum", "Max", "OneHot", "Position", "ArgMax", "Broadcast", "Rename", "Flatten", "Unflatten"}
+    {
+        "Sum",
+        "Max",
+        "OneHot",
+        "Kept",
+        "Position",
+        "ArgMax",
+        "Broadcast",
+        "Rename",
+        "Flatten",
+        "Unflatten",
+    }
 )
 
 
@@ -124,6 +135,10 @@ class Notation:
         kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
         return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
 
+    def kept(self, labels) -> Value:
+        i = indices(self.operand(labels), "what Kept takes")
+        return self.value(kept_of(self.space, i), i.axes, i)
+
     def position(self, axis) -> Value:
         along = self.axis(axis)
         return self.space.made(Position.over(Integer(0), [along]), (along,), Extent(), by_name=True)
@@ -200,6 +215,7 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Min": Notation.min,
     "ArgMax": Notation.arg_max,
     "OneHot": Notation.one_hot,
+    "Kept": Notation.kept,
     "Position": Notation.position,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
@@ -214,6 +230,7 @@ USAGE = {
     "Min": "write Min(a, b)",
     "ArgMax": "write ArgMax(x, C)",
     "OneHot": "write OneHot(labels, C)",
+    "Kept": "write Kept(labels)",
     "Position": "write Position(N)",
     "Broadcast": "write Broadcast(x, K)",
     "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",
