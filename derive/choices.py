@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sympy import Expr, Integer, Mul, Ne, Not, Piecewise
 
 from derive.errors import NotationError
-from derive.nodes import OneHot, Sum
+from derive.nodes import OneHot, Sum, summed
 from derive.symbols import Tensor, axes_of, tensors_in
 
 SUFFIX = "_kept"
@@ -53,7 +53,10 @@ def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
     a one-hot is 0 in the rows of those that are ignored.
     """
     always = {t: Integer(1) for t in e.atoms(Tensor) if t.role == "kept" and t.name not in kept}
-    e = e.xreplace(always)
+    if always:
+        e = e.xreplace(always).replace(
+            _is_multiple, lambda total: summed(total.operand, total.axes)
+        )
     hots = {
         hot
         for hot in e.atoms(OneHot)
@@ -63,6 +66,11 @@ def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
     if not hots:
         return e
     return e.replace(lambda node: isinstance(node, Sum), _kept_outside)
+
+
+def _is_multiple(node) -> bool:
+    """Whether a sum is of what is the same everywhere along one of its axes."""
+    return isinstance(node, Sum) and not axes_of(node.operand) >= set(node.axes)
 
 
 def _kept_outside(total: Sum) -> Expr:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from sympy import Expr, Mul, Rational
+from sympy import Expr, Integer, Mul, Rational
 
 from derive.choices import kept_tensor
 from derive.declarations import Declaration
@@ -208,8 +208,9 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         if name in without_gradient:
             _check_without_gradient(body, definition, name, value)
         tensors[name] = value
-    for ignoring in definition.ignoring:  # `state` knows which labels of the caller's may be
-        tensors[ignoring.kept.name] = kept_tensor(tensors[ignoring.label.name])
+    for ignoring in definition.ignoring:  # where the caller's label may be
+        kept = kept_tensor(tensors[ignoring.label.name])
+        tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
     for statement in definition.statements:
         last = statement.tensor == definition.output
         name = block if last else f"{block}_{statement.name}"
