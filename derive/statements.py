@@ -30,7 +30,7 @@ from sympy.core.function import AppliedUndef
 
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
@@ -153,7 +153,7 @@ def _choice(extreme, compare: str) -> Expr:
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
             f"for the largest along an axis import {kind} from derive, after SymPy",
         )
-    chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
+    chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
         chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
     return chosen

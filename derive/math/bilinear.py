@@ -1,0 +1,21 @@
+"""A bilinear layer."""
+
+from derive import Axis, Forward, Input, Sum
+
+N, H = Axis("N"), Axis("H")  # examples, outputs
+I, J = Axis("I"), Axis("J")  # features of the first and the second input
+
+
+class Bilinear(Forward):
+    """For every output the product of two vectors through a matrix of weights, plus a bias.
+
+    Source: Tenenbaum and Freeman (2000), "Separating style and content with bilinear models",
+    equation 1.
+    """
+
+    x1 = Input(N, I)
+    x2 = Input(N, J)
+    weight = Input(H, I, J)
+    bias = Input(H)
+
+    y = Sum(x1 * weight * x2, I, J) + bias
