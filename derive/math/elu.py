@@ -18,4 +18,4 @@ class Elu(Forward):
     x = Input(N)
     alpha = Scalar(1)
 
-    y = Piecewise((x, x > 0), (alpha * (exp(x) - 1), True))
+    y = Piecewise((alpha * (exp(x) - 1), x <= 0), (x, True))

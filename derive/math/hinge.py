@@ -18,7 +18,7 @@ class HingeNone(Forward):
     target = Input(N)
 
     missing = 1 - target * x
-    losses = Piecewise((missing, missing > 0), (0, True))
+    losses = Piecewise((0, missing <= 0), (missing, True))
 
 
 class HingeSum(Forward):

@@ -20,7 +20,7 @@ class HuberNone(Forward):
 
     error = x - target
     size = Abs(error)
-    losses = Piecewise((error**2 / 2, size <= delta), (delta * (size - delta / 2), True))
+    losses = Piecewise((delta * (size - delta / 2), size > delta), (error**2 / 2, True))
 
 
 class HuberSum(Forward):

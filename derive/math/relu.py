@@ -16,4 +16,4 @@ class Relu(Forward):
 
     x = Input(N)
 
-    y = Piecewise((x, x > 0), (0, True))
+    y = Piecewise((0, x <= 0), (x, True))

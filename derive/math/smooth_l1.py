@@ -20,7 +20,7 @@ class SmoothL1None(Forward):
 
     error = x - target
     size = Abs(error)
-    losses = Piecewise((error**2 / (2 * beta), size < beta), (size - beta / 2, True))
+    losses = Piecewise((size - beta / 2, size >= beta), (error**2 / (2 * beta), True))
 
 
 class SmoothL1Sum(Forward):
