@@ -55,7 +55,8 @@ def block_call(forward, args, kwargs) -> PendingBlock:
     global _calls
     definition = forward.definition
     arguments = _bound(definition, args, kwargs)
-    axes = _bound_axes(definition, arguments)
+    sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
+    axes = _bound_axes(definition, arguments, sizes)
     _calls += 1
     output = [axes.get(axis, axis) for axis in definition.output.axes]
     return PendingBlock(Call(definition, arguments, axes), output, _calls)
@@ -87,7 +88,8 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
 def _bound(definition, args, kwargs) -> dict[str, Expr]:
     names = [t.name for t in definition.inputs]
     scalars = {t.name: default for t, default in definition.scalars}
-    order = names + list(scalars)
+    sizes = [name for name, _ in definition.size_arguments]
+    order = names + sizes + list(scalars)
     signature = f"{definition.name}({', '.join(order)})"
     if len(args) > len(order):
         raise NotationError(
@@ -101,11 +103,18 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
                 f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
             )
         given[name] = value
-    missing = [name for name in names if name not in given]
+    missing = [name for name in names + sizes if name not in given]
     if missing:
+        what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
         raise NotationError(
-            f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs"
+            f"{signature} lacks {missing[0]}", f"pass {what}, for each of its arguments"
         )
+    for name in sizes:
+        if not isinstance(given[name], Axis):
+            raise NotationError(
+                f"{signature}: {name} is the size of an axis, got {given[name]}",
+                'pass an axis: G = Axis("G"), with groups = Size(G), or Axis("G", 4)',
+            )
     for name, value in given.items():
         if isinstance(value, Declaration):
             value._operator()
@@ -126,8 +135,8 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
     return {name: given.get(name, Rational(str(scalars.get(name, 0)))) for name in order}
 
 
-def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
-    axes: dict[Axis, Axis] = {}
+def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, Axis]:
+    axes: dict[Axis, Axis] = dict(sizes)
     for t in definition.inputs:
         value = arguments[t.name]
         actual = (
@@ -154,6 +163,12 @@ def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
                     f"{axes[formal]} already, but {value} has ({got})",
                     f"pass a tensor along {axes[formal]}, or rename the axis with Rename",
                 )
+            if formal.length not in (None, axis.length):
+                raise NotationError(
+                    f"{definition.name}: {formal} has {formal.length} entries, {axis} of {value} "
+                    f"has {axis.length or 'any number'}",
+                    f'declare {axis} = Axis("{axis}", {formal.length})',
+                )
     if len(set(axes.values())) != len(axes):
         raise NotationError(
             f"{definition.name}: two of its axes would become the same axis",
@@ -167,12 +182,19 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     that name itself.
     """
     definition, axes = call.definition, dict(call.axes)
+    for axis in definition.fixed:
+        if axis not in axes:
+            taken = axis in axes.values()
+            axes[axis] = Axis(f"{axis.name}_{block}", axis.length) if taken else axis
     for _, original in definition.twins:
         axes.setdefault(original, original)
     for twin, original in definition.twins:
         if twin not in axes:
             axes[twin] = body.axis_for(twin, axes[original], axes, block)
     for flat, parts in definition.flattened:
+        for part in parts if flat in axes else ():
+            if part not in axes:
+                axes[part] = body.axis_for(part, (), axes, block)
         if flat not in axes:
             axes[flat] = body.axis_for(flat, tuple(axes[part] for part in parts), axes, block)
     tensors: dict[str, Expr] = {}

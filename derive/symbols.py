@@ -51,16 +51,34 @@ def checked_name(name: object, what: str) -> str:
 class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
 
-    ``Axis("N")`` written twice is the same axis.
+    ``Axis("N")`` written twice is the same axis. ``Axis("Gate", 4)`` always has four entries;
+    ``length`` is that number, None where the size is open.
     """
 
-    __slots__ = ()
+    __slots__ = ("length",)
 
-    def __new__(cls, name: str) -> Axis:
-        return Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+    def __new__(cls, name: str, length: int | None = None) -> Axis:
+        if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
+            raise NotationError(
+                f"Axis({name!r}, {length!r}): the length is not a whole number",
+                f"write Axis({name!r}, 4), or Axis({name!r}) where it is open",
+            )
+        if length is not None and length < 1:
+            raise NotationError(f"Axis({name!r}, {length}) has no entry", "give it at least one")
+        self = Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+        self.length = length
+        return self
 
     def __getnewargs_ex__(self):
-        return (self.name,), {}
+        return (self.name, self.length), {}
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.length or 0)
+
+    @property
+    def identity(self) -> str:
+        """The name, and the length where there is one: axes that agree in both are the same."""
+        return self.name if self.length is None else f"{self.name}:{self.length}"
 
 
 class Tensor(Symbol):
@@ -84,7 +102,8 @@ class Tensor(Symbol):
     def _made(cls, name, axes, home, role, **assumptions) -> Tensor:
         self = Symbol.__xnew__(cls, name, **assumptions)
         self.axes, self.home, self.role = axes, home, role
-        along = " ".join((*(axis.name for axis in axes), "of", *(axis.name for axis in home)))
+        met, declared = ([axis.identity for axis in own] for own in (axes, home))
+        along = " ".join((*met, "of", *declared))
         self.content = (name, role, along, *self._assumptions0)  # SymPy compares it all the time
         return self
 
@@ -126,7 +145,7 @@ class Along(Atom):
     def __new__(cls, axes: Iterable[Axis]) -> Along:
         self = super().__new__(cls)
         self.axes = tuple(axes)
-        self.content = tuple(axis.name for axis in self.axes)
+        self.content = tuple(axis.identity for axis in self.axes)
         return self
 
     def __getnewargs__(self):

@@ -109,7 +109,8 @@ class Lowering:
         along = [dim.axis for dim in layout].index(hot.axis)
         others = tuple(dim for dim in layout if dim.axis != hot.axis)
         frame = tuple(dim.axis for dim in others)
-        index = fitted(index_of(self, hot.operand, frame), others)
+        index = index_of(self, hot.operand, frame)
+        index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: hot.operand}), others)
         return AddAt(name, index, along, value, len(layout))
 

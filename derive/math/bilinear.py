@@ -3,7 +3,7 @@
 from derive import Axis, Forward, Input, Sum
 
 N, H = Axis("N"), Axis("H")  # examples, outputs
-I, J = Axis("I"), Axis("J")  # features of the first and the second input
+K, L = Axis("K"), Axis("L")  # features of the first and the second input
 
 
 class Bilinear(Forward):
@@ -13,9 +13,9 @@ class Bilinear(Forward):
     equation 1.
     """
 
-    x1 = Input(N, I)
-    x2 = Input(N, J)
-    weight = Input(H, I, J)
+    x1 = Input(N, K)
+    x2 = Input(N, L)
+    weight = Input(H, K, L)
     bias = Input(H)
 
-    y = Sum(x1 * weight * x2, I, J) + bias
+    y = Sum(x1 * weight * x2, K, L) + bias

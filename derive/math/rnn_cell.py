@@ -2,10 +2,10 @@
 
 from sympy import tanh
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axis, Forward, Input, Rename, Sum
 
 N, K = Axis("N"), Axis("K")  # examples, features of the input
-H, J = Axis("H"), Axis("J")  # hidden units after and before the step
+H, J = Axis("H"), Axis("J")  # hidden units, after and before the step
 
 
 class RNNCell(Forward):
@@ -16,10 +16,11 @@ class RNNCell(Forward):
     """
 
     x = Input(N, K)
-    h = Input(N, J)
+    h = Input(N, H)
     weight_ih = Input(H, K)
     weight_hh = Input(H, J)
     bias_ih = Input(H)
     bias_hh = Input(H)
 
-    y = tanh(Sum(x * weight_ih, K) + bias_ih + Sum(h * weight_hh, J) + bias_hh)
+    pre = Sum(x * weight_ih, K) + bias_ih + Sum(Rename(h, H, J) * weight_hh, J) + bias_hh
+    y = tanh(pre)

@@ -138,6 +138,8 @@ def _arguments(definition: Definition, program: Program, draw, generator) -> dic
         if p.role == "label":
             high = min((sizes[names[axis]] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
+        elif p.role == "size":
+            arguments[p.name] = sizes[p.name]
         elif p.role == "input":
             arguments[p.name] = draw(tuple(shape), generator=generator, dtype=torch.float64)
     return arguments

@@ -9,8 +9,18 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.program import Assign, Function, Load, Parameter, Pick, Program, values_in
-from codegen.targets.torch.printer import Printer
+from codegen.program import (
+    Assign,
+    Function,
+    Load,
+    Parameter,
+    Pick,
+    Program,
+    Quotient,
+    Value,
+    values_in,
+)
+from codegen.targets.torch.printer import PRODUCT, SIGN, Printer
 from derive.definition import Definition
 from derive.symbols import checked_name
 
@@ -62,6 +72,7 @@ class TorchTarget:
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
             flattened=program.flattened,
+            fixed=program.fixed,
             requirements=page.requirements(),
             labels=page.labels(),
             inputs=program.forward.parameters,
@@ -102,7 +113,7 @@ class _Page:
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
-        sizes = [f"{name} = {printer.text(length)}" for name, length in function.sizes]
+        sizes = [line for size in function.sizes for line in self.size_lines(printer, *size)]
         kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
         kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
         kinds |= {name: "int" for name, _ in function.sizes}
@@ -132,6 +143,20 @@ class _Page:
             ),
             wrapped(f"return {function.result_class}", function.results, indent=4),
         )
+
+    def size_lines(self, printer: Printer, name: str, length: Value) -> list[str]:
+        """What finds a size out; what does not divide is refused first."""
+        line = f"{name} = {printer.text(length)}"
+        if not isinstance(length, Quotient):
+            return [line]
+        dividend, divisor = printer.text(length.dividend), printer.text(length.divisor, SIGN)
+        found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
+        wrong = f"{self.program.name}: {found} = {{{divisor}}}"
+        return [
+            f"if {divisor} < 1 or {printer.text(length.dividend, PRODUCT)} % {divisor}:",
+            f'    raise ValueError(f"{wrong}")',
+            line,
+        ]
 
     def checks(self, function: Function) -> str:
         """The decorator: the layouts of the tensors, and how many results are rounded."""
