@@ -19,4 +19,4 @@ class Std(Forward):
     correction = Scalar(1)
 
     var = Var(x, correction)
-    y = Piecewise((sqrt(var), var > 0), (0, True))
+    y = Piecewise((0, var <= 0), (sqrt(var), True))
