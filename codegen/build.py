@@ -30,11 +30,11 @@ from codegen.program import (
 from derive.closed_form import ClosedStatement
 from derive.definition import Definition, Statement
 from derive.forward_plan import forward_plan
-from derive.layout import Layout, layouts, layouts_of
+from derive.layout import Layout, layouts, layouts_of, plain
 from derive.made_axes import known_sizes
 from derive.nodes import Flatten, Max, Reshaping
 from derive.proof import Proved
-from derive.symbols import Axis, Tensor, size_divisors
+from derive.symbols import Axes, Axis, Tensor, size_divisors
 from derive.text import formula
 
 ZERO = Number(Fraction(0))
@@ -86,6 +86,7 @@ class _Builder:
             formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
             proved=self.proved.summary,
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
+            several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
                 (self.sizes[flat], tuple(self.sizes[part] for part in parts))
                 for flat, parts in definition.flattened
@@ -241,9 +242,30 @@ class _Builder:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
         names = {axis.name: name for axis, name in self.sizes.items()}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
-        lengths = self._lengths([upstream, *saved])
-        missing = sorted({same[axis] for axis in sizes_used(steps)} - set(lengths))
-        return saved + [Parameter(names[axis], (), "size") for axis in missing]
+        used = {same[axis] for axis in sizes_used(steps)}
+        shapes = self._shapes_needed(used, [upstream, *saved])
+        missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
+        tensors = [p for p in saved if p.role != "scalar"]
+        return [
+            *tensors,
+            *shapes,
+            *saved[len(tensors) :],
+            *(Parameter(names[axis], (), "size") for axis in missing),
+        ]
+
+    def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
+        """An argument for every `Axes` that the backward speaks of and whose dimensions none of
+        its tensors has.
+        """
+        shown = {dim.axis for p in parameters for dim in p.layout if not dim.one}
+        spoken_of = {axis for t in self.definition.differentiable for axis in t.axes}
+        return [
+            Parameter(self.sizes[axis], plain([axis]), "shape")
+            for axis in self.definition.axes
+            if isinstance(axis, Axes)
+            and axis not in shown
+            and (axis in spoken_of or axis.name in used)
+        ]
 
     def _at_hand(self) -> frozenset[str]:
         """What the backward knows by name."""
@@ -294,7 +316,7 @@ class _Builder:
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
         wanted = {same[axis] for axis in sizes_used(steps)}
         wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
-        given = {p.name for p in parameters if p.role == "size"}
+        given = {p.name for p in parameters if p.role in ("size", "shape")}
         found = []
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
@@ -310,7 +332,10 @@ class _Builder:
         for p in parameters:
             for i, dim in enumerate(p.layout):
                 if not dim.one:
-                    found.setdefault(definition.size(dim.axis), LengthOf(p.name, i))
+                    axis = definition.size(dim.axis)
+                    shown = p.role == "shape"
+                    length = SizeOf(axis.name) if shown else LengthOf(p.name, i)
+                    found.setdefault(axis, length)
         for axis, length in definition.fixed.items():
             found[axis] = Number(Fraction(length))
         given = {p.name for p in parameters if p.role == "size"}

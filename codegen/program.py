@@ -312,9 +312,16 @@ def _values_among(items) -> Iterator[Value]:
             yield from _values_among(item)
 
 
+NUMBERS = ("scalar", "size", "shape")  # the roles of arguments that are no tensors
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: a tensor with its layout, or a number with a default."""
+    """An argument: a tensor with its layout, or a number with a default.
+
+    ``role`` is 'input', 'label', 'statement', 'adjoint', and for what is no tensor 'scalar', 'size'
+    (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
+    """
 
     name: str
     layout: Layout = ()
@@ -359,12 +366,20 @@ class Function:
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
-        return tuple(p for p in self.parameters if p.role not in ("scalar", "size"))
+        return tuple(p for p in self.parameters if p.role not in NUMBERS)
+
+    @property
+    def shapes(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.role == "shape")
 
 
 @dataclass(frozen=True)
 class Program:
-    """Everything a target needs to write a module. ``notes`` are the lines of its docstring."""
+    """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
+
+    ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
+    number of dimensions.
+    """
 
     name: str
     title: str
@@ -374,6 +389,7 @@ class Program:
     formulas: tuple[str, ...]
     proved: str
     sizes: tuple[tuple[str, str], ...]
+    several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
     fixed: tuple[tuple[str, int], ...]
     requirements: tuple[Requirement, ...]

@@ -19,6 +19,7 @@ from derive.nodes import Rename as Rename
 from derive.nodes import Sum as Sum
 from derive.nodes import Unflatten as Unflatten
 from derive.proof import Proved as Proved
+from derive.symbols import Axes as Axes
 from derive.symbols import Axis as Axis
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from derive.errors import NotationError
-from derive.symbols import Axis, Tensor, checked_name
+from derive.symbols import Axis, Tensor, check_axes, checked_name
 
 
 class Declaration:
@@ -27,6 +27,8 @@ class Declaration:
                 f"{type(self).__name__} has the same axis twice",
                 "give the second one a name of its own",
             )
+        written = f"{type(self).__name__}({', '.join(axis.name for axis in axes)})"
+        check_axes(axes, written)
         self.axes = axes
 
     def named(self, name: str) -> Tensor:

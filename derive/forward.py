@@ -14,10 +14,10 @@ forward inside another one composes them (see ``composition.py``).
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection
 from types import FunctionType, ModuleType
 
-from sympy import Expr
+from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
@@ -28,11 +28,15 @@ from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, tw
 from derive.nodes import ArrayNode, Reshaping
 from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
 from derive.symbols import (
+    Along,
+    Axes,
     Axis,
     Tensor,
     axes_of,
+    check_axes,
     checked_name,
     is_constant,
+    same_name,
     with_sizes,
 )
 
@@ -103,6 +107,7 @@ class ClassBody(dict):
             self.sizes.append((name, declaration.axis))
             return declaration.axis
         tensor = declaration.named(name)
+        self._check_axes(tensor)
         self.claim(name, place)
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
@@ -116,6 +121,7 @@ class ClassBody(dict):
         checked_name(name, "a tensor")
         value = in_notation(value)
         self._check_own(value)
+        self._check_axes(value)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
         check_statement(value, twins)
@@ -127,17 +133,29 @@ class ClassBody(dict):
         self.tensors[name] = tensor
         return tensor
 
-    def axis_for(self, axis: Axis, made_of, bound: Mapping[Axis, Axis], block: str) -> Axis:
+    def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
         """The name here of an axis that a callee made for itself: its own, unless something else
-        has it.
+        has it, such as an axis that is ``bound`` to one of the callee's.
         """
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
         made = twins | flattened_in(expressions, twins)
-        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound.values())
+        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound)
         if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
             return axis
         return Axis(f"{axis.name}_{block}")
+
+    def _check_axes(self, value: Expr) -> None:
+        """Every name of an axis means one thing in a class body, and no part of ``value`` lies
+        along two `Axes`.
+        """
+        along = {axis for node in value.atoms(Along) for axis in node.axes}
+        along |= {axis for tensor in value.atoms(Tensor) for axis in tensor.axes}
+        earlier = {axis for tensor in self.tensors.values() for axis in tensor.axes}
+        same_name(earlier | along | value.atoms(Axis))
+        if sum(isinstance(axis, Axes) for axis in along) > 1:
+            for part in preorder_traversal(value):
+                check_axes(axes_of(part), part)
 
     def _check_own(self, value: Expr) -> None:
         """Every symbol in a statement is a tensor of this class body, or the size of an axis."""

@@ -13,7 +13,7 @@ from sympy import Basic, Expr, Rational
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
-from derive.symbols import Along, Axis, Tensor, axes_of, ordered
+from derive.symbols import Along, Axes, Axis, Tensor, axes_of, ordered, same_name
 
 
 class ArrayNode(Expr):
@@ -247,6 +247,7 @@ class Flatten(Reshaping):
             raise NotationError(
                 f"{written}: {into} is an axis of {operand} already", "give the new axis a new name"
             )
+        _check_single("Flatten", into)
         return cls.over(operand, axes, (into,))
 
     @property
@@ -299,6 +300,8 @@ def Rename(e, old: Axis, new: Axis) -> Expr:
         if not isinstance(axis, Axis):
             raise NotationError(f"Rename: {axis!r} is not an axis", 'axes are named: M = Axis("M")')
     axes = axes_of(e)
+    same_name(axes | {old})
+    _check_single("Rename", new)
     if old not in axes:
         has = ", ".join(axis.name for axis in ordered(axes)) or "none"
         raise NotationError(
@@ -354,12 +357,22 @@ def _check_entry(number: Expr, axis: Axis) -> None:
 
 
 def _check_carried(node: str, operand: Expr, axes, written: str = "") -> None:
+    same_name(axes_of(operand).union(axes))
     missing = [axis.name for axis in axes if axis not in axes_of(operand)]
     if missing:
         has = ", ".join(axis.name for axis in ordered(axes_of(operand))) or "none"
         raise NotationError(
             f"{written or f'{node}({operand}, {missing[0]})'}: there is no axis {missing[0]} in it",
             f"the axes of {operand} are: {has}",
+        )
+
+
+def _check_single(node: str, new: Axis) -> None:
+    """An axis that is made out of others is one dimension: no argument says of how many."""
+    if isinstance(new, Axes):
+        raise NotationError(
+            f"{node} makes one axis, and {new} stands for any number of dimensions",
+            f'make it a single axis: {new} = Axis("{new}")',
         )
 
 

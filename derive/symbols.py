@@ -76,9 +76,70 @@ class Axis(Symbol):
         return (*super()._hashable_content(), self.length or 0)
 
     @property
+    def dims(self) -> str:
+        """What stands for it among the dimensions of a shape: ``N``, or ``*N`` for an `Axes`."""
+        return self.name
+
+    @property
     def identity(self) -> str:
-        """The name, and the length where there is one: axes that agree in both are the same."""
-        return self.name if self.length is None else f"{self.name}:{self.length}"
+        """What tells it apart from others: the name, its kind, and the length where it has one."""
+        return self.dims if self.length is None else f"{self.dims}:{self.length}"
+
+    @property
+    def declaration(self) -> str:
+        """How it is written down."""
+        length = "" if self.length is None else f", {self.length}"
+        return f'{type(self).__name__}("{self.name}"{length})'
+
+
+class Axes(Axis):
+    """``N = Axes("N")``: any number of dimensions, none included, counted as one axis; its size
+    is the product of theirs.
+
+    In the mathematics it is one axis like any other. In the generated code arguments along it may
+    have any number of dimensions there, and in a composition any number of axes.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def class_key(cls):
+        """SymPy sorts it among the other axes, by its name."""
+        return Axis.class_key()
+
+    @property
+    def dims(self) -> str:
+        return f"*{self.name}"
+
+
+def check_axes(axes: Iterable[Axis], what: object) -> None:
+    """Refuse axes that cannot be told apart in ``what``: an `Axis` and an `Axes` of one name, or
+    two `Axes`, whose dimensions would run into one another. Raises `NotationError`.
+    """
+    axes = set(axes)
+    same_name(axes)
+    several = ordered(axis for axis in axes if isinstance(axis, Axes))
+    if len(several) > 1:
+        names = " and ".join(axis.name for axis in several)
+        raise NotationError(
+            f"{what} lies along {names}, and each stands for any number of dimensions: where one "
+            "ends and the next begins, no shape could say",
+            f'make all but one of them a single axis: {several[1]} = Axis("{several[1]}")',
+        )
+
+
+def same_name(axes: Iterable[Axis]) -> None:
+    """Refuse two different axes of one name, such as an `Axis` and an `Axes`. Raises
+    `NotationError`.
+    """
+    known: dict[str, Axis] = {}
+    for axis in axes:
+        if known.setdefault(axis.name, axis) != axis:
+            one, other = sorted([axis, known[axis.name]], key=lambda a: a.dims, reverse=True)
+            raise NotationError(
+                f"{axis} is {one.declaration} in one place and {other.declaration} in another",
+                "declare it once and use that everywhere, or give one of them another name",
+            )
 
 
 class Tensor(Symbol):

@@ -2,13 +2,14 @@
 
 The oracle is autograd through the statements themselves (``interpret.py``), not through anything
 that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have
-different lengths.
+different lengths. An `Axes` is tried as one dimension and as two.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from types import ModuleType
 
@@ -18,10 +19,12 @@ from torch import Tensor
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
-from derive.symbols import size_divisors
+from derive.symbols import Axes, Axis, size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
+
+Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1.
@@ -48,17 +51,21 @@ def largest_difference(file: Path, definition: Definition, program: Program) -> 
     """
     module = load(file)
     for draw in DRAWS:
-        differences = list(_differences(module, definition, program, draw))
+        differences = [
+            difference
+            for dims in dims_tried(definition)
+            for difference in _differences(module, definition, program, draw, dims)
+        ]
         if all(finite for _, finite in differences):
             break
     return max((difference for difference, _ in differences), default=0.0)
 
 
 def _differences(
-    module: ModuleType, definition: Definition, program: Program, draw
+    module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = _arguments(definition, program, draw, generator)
+    arguments = arguments_of(program, draw, generator, dims)
     atoms_function = getattr(module, program.atoms.name)
     leaves = {
         name: value.requires_grad_()
@@ -66,8 +73,10 @@ def _differences(
         else value
         for name, value in arguments.items()
     }
-    expected = interpreted(definition, leaves)
-    output = expected[program.forward.results[0]]
+    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.inputs}
+    expected = interpreted(definition, merged)
+    output = definition.output
+    output = expected[output.name].reshape(_shape(output.home, dims))
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
     with torch.no_grad():
         atoms = atoms_function(**leaves)
@@ -115,33 +124,48 @@ def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
-def _lengths(definition: Definition, program: Program) -> dict[str, int]:
-    """A length for every size, at which nothing that the mathematics divides by is zero."""
+def dims_tried(definition: Definition) -> Iterator[Dims]:
+    """Sizes at which nothing that the mathematics divides by is zero; with an `Axes` also those
+    where it is two dimensions.
+    """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
-    for more in range(MOST_ADDED):
-        chosen = enumerate(definition.independent_axes)
-        at = definition.sizes_from({a: LENGTHS[i % len(LENGTHS)] + more for i, a in chosen})
-        if all(d.subs(at) > 0 for d in divisors):
-            break
-    return {dict(program.sizes)[axis.name]: size for axis, size in at.items()}
+    several = any(isinstance(axis, Axes) for axis in definition.axes)
+    for lead in ((), (2,)) if several else ((),):
+        for more in range(MOST_ADDED):
+            chosen = {
+                axis: (*(lead if isinstance(axis, Axes) else ()), LENGTHS[i % len(LENGTHS)] + more)
+                for i, axis in enumerate(definition.independent_axes)
+            }
+            sizes = definition.sizes_from({axis: prod(dims) for axis, dims in chosen.items()})
+            if all(d.subs(sizes) > 0 for d in divisors):
+                break
+        yield {axis: (size,) for axis, size in sizes.items()} | chosen
 
 
-def _arguments(definition: Definition, program: Program, draw, generator) -> dict[str, object]:
-    sizes = _lengths(definition, program)
-    names = dict(program.sizes)
+def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
+    return tuple(size for axis in axes for size in dims[axis])
+
+
+def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
+    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
+    return tensor.reshape([prod(dims[axis]) for axis in axes])
+
+
+def arguments_of(program: Program, draw, generator, dims: Dims) -> dict[str, object]:
+    sizes = {axis.name: prod(lengths) for axis, lengths in dims.items()}
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:
         indexed.setdefault(label, []).append(axis)
     arguments: dict[str, object] = {}
     for p in program.forward.parameters:
-        shape = [sizes[names[axis]] for axis in p.axes]
+        shape = _shape((dim.axis for dim in p.layout), dims)
         if p.role == "label":
-            high = min((sizes[names[axis]] for axis in indexed.get(p.name, ())), default=1)
+            high = min((sizes[axis] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
         elif p.role == "size":
-            arguments[p.name] = sizes[p.name]
+            arguments[p.name] = next(sizes[axis] for axis, n in program.sizes if n == p.name)
         elif p.role == "input":
-            arguments[p.name] = draw(tuple(shape), generator=generator, dtype=torch.float64)
+            arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import jinja2
 
 from codegen.program import (
+    NUMBERS,
     Assign,
     Function,
     Load,
@@ -20,11 +21,15 @@ from codegen.program import (
     Value,
     values_in,
 )
+from codegen.quality import Counts, Rounding
 from codegen.targets.torch.printer import PRODUCT, SIGN, Printer
+from codegen.targets.torch.traffic import counts
 from derive.definition import Definition
+from derive.layout import Layout
 from derive.symbols import checked_name
 
 LINE = 100
+KINDS = {"scalar": "float", "size": "int", "shape": "tuple[int, ...]"}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -71,6 +76,9 @@ class TorchTarget:
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
+            several=bool(program.several),
+            found="converts, sizes, leads, merged" if program.several else "converts, sizes",
+            takes_shapes=any(function.shapes for function in page.functions),
             flattened=program.flattened,
             fixed=program.fixed,
             requirements=page.requirements(),
@@ -95,6 +103,14 @@ class TorchTarget:
 
         return largest_difference(file, definition, program)
 
+    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+        from codegen.targets.torch.rounding import rounding
+
+        return rounding(file, definition, program)
+
+    def counts(self, program: Program) -> Counts:
+        return counts(program)
+
 
 class _Page:
     """The parts of a Program as text."""
@@ -102,34 +118,31 @@ class _Page:
     def __init__(self, program: Program):
         self.program = program
         self.sizes = dict(program.sizes)
-        for function in (program.forward, program.backward, program.atoms, program.chain):
+        self.functions = (program.forward, program.backward, program.atoms, program.chain)
+        for function in self.functions:
             for parameter in function.parameters:
                 checked_name(parameter.name, "an argument")
 
     def printer(self, function: Function) -> Printer:
-        numbers = [p.name for p in function.parameters if p.role in ("scalar", "size")]
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         like = next(p.name for p in function.parameters if p.role in ("input", "adjoint"))
         return Printer(self.sizes, numbers, like)
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
         sizes = [line for size in function.sizes for line in self.size_lines(printer, *size)]
-        kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
-        kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
-        kinds |= {name: "int" for name, _ in function.sizes}
-        layouts = {
-            p.name: p.layout for p in function.parameters if p.role not in ("size", "scalar")
-        }
-        layouts |= {
-            step.name: step.value.dims for step in function.steps if isinstance(step, Assign)
-        }
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
         return PrintedFunction(
             function.name,
             function.summary,
             wrapped(
                 f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"
             ),
-            tuple(f"{p.name} {_shape(self.axes(p))}" for p in function.tensors),
+            tuple(
+                f"{p.name} {self.shape_of(p.layout)}" for p in (*function.tensors, *function.shapes)
+            ),
             self.checks(function),
             (*sizes, *map(printer.step, function.steps)),
             function.result_class,
@@ -160,7 +173,7 @@ class _Page:
 
     def checks(self, function: Function) -> str:
         """The decorator: the layouts of the tensors, and how many results are rounded."""
-        layouts = [f'"{p.name}": "{" ".join(self.axes(p))}"' for p in function.tensors]
+        layouts = [f'"{p.name}": "{self.written(p.layout)}"' for p in function.tensors]
         program = self.program
         rounded = {program.forward: 1, program.backward: len(program.backward.results)}
         options = [f"rounds={rounded[function]}"] if function in rounded else []
@@ -168,12 +181,27 @@ class _Page:
             unguarded = [label for label, axes in self.labels().items() if axes]
             unguarded = tuple(name for name in unguarded if not self.guarded(function, name))
             options += [f"unguarded={unguarded!r}"] if unguarded else []
+        if program.several:
+            options += [f"results={_tuple(self.results_written(function))}"]
+        if function.shapes:
+            options += [f"shapes={_tuple(p.name for p in function.shapes)}"]
         inside = f"{{{', '.join(layouts)}}}"
         line = f"@_checked({', '.join([inside, *options])})"
         if len(line) <= LINE:
             return line
         lines = ["@_checked(", "    {", *_packed(layouts, "        "), "    },"]
-        return "\n".join([*lines, *(f"    {option}," for option in options), ")"])
+        lines += [line for option in options for line in _option(option)]
+        return "\n".join([*lines, ")"])
+
+    def results_written(self, function: Function) -> list[str]:
+        """The layout of every result; that of a size is the axis, where it has dimensions."""
+        layouts = layouts_in(function)
+        return [
+            f"*{name}"
+            if name not in layouts and name in self.program.several
+            else self.written(layouts.get(name, ()))
+            for name in function.results
+        ]
 
     def guarded(self, function: Function, label: str) -> bool:
         """Whether torch itself refuses a wrong index where the function picks with it: gather and
@@ -198,24 +226,26 @@ class _Page:
             if p.role == "label"
         }
 
-    def shape_of(self, layout) -> str:
-        return _shape(tuple("1" if dim.one else self.sizes[dim.axis.name] for dim in layout))
+    def shape_of(self, layout: Layout) -> str:
+        return _shape(tuple(self.written(layout).split()))
 
-    def axes(self, parameter: Parameter) -> tuple[str, ...]:
-        return tuple(self.sizes.get(axis, axis) for axis in parameter.axes)
+    def written(self, layout: Layout) -> str:
+        """The dimensions with a space between them: ``*N C``."""
+        return " ".join(dim.written(self.sizes[dim.axis.name]) for dim in layout)
+
+    def kind_of_size(self, name: str) -> str:
+        return KINDS["shape" if name in self.program.several else "size"]
 
     def arguments(self, function: Function) -> list[str]:
         def typed(p: Parameter) -> str:
             if p.role == "scalar":
                 return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
-            return f"{p.name}: {'int' if p.role == 'size' else 'Tensor'}"
+            return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
 
         return [typed(p) for p in function.parameters]
 
     def all_lines(self) -> str:
-        program = self.program
-        functions = (program.forward, program.backward, program.atoms, program.chain)
-        return "\n".join(self.printer(f).step(step) for f in functions for step in f.steps)
+        return "\n".join(self.printer(f).step(step) for f in self.functions for step in f.steps)
 
     def requirements(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """(test, message, what is known) for every size that is refused.
@@ -248,6 +278,11 @@ class _Page:
                 f"IndexError where {label} is outside of 0 .. {axis} - 1.",
             ]
         found += [
+            f"{name} stands for any number of dimensions, none included, and counts as one axis: "
+            "the arguments along it have the same ones there, and results get them back."
+            for name in self.program.several
+        ]
+        found += [
             "TypeError for inputs that are not floating point.",
             "ValueError for shapes that do not fit.",
             "float16 and bfloat16 are computed in float32, and rounded once at the end.",
@@ -259,8 +294,8 @@ class _Page:
         program = self.program
         needs = program.backward.parameters[1:]
         result = {name: f"result.{name}" for name in program.forward.results}
-        tensors = [result[p.name] for p in needs if p.role not in ("size", "scalar")]
-        numbers = [result[p.name] for p in needs if p.role in ("size", "scalar")]
+        tensors = [result[p.name] for p in needs if p.role not in NUMBERS]
+        numbers = [result[p.name] for p in needs if p.role in NUMBERS]
         gradients = [
             f"gradients.d{p.name}" if p.role == "input" else "None"
             for p in program.forward.parameters
@@ -271,7 +306,7 @@ class _Page:
             "public": wrapped(
                 f"def {program.name}", self.arguments(program.forward), " -> Tensor:"
             ),
-            "output_shape": _shape(self.axes(upstream)),
+            "output_shape": self.shape_of(upstream.layout),
             "upstream": upstream.name,
             "saved_from": ", ".join(tensors),
             "numbers_from": ", ".join(numbers),
@@ -300,6 +335,25 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
     return "\n".join(
         [f"{head}(", *(f"{margin}{item}," for item in items), f"{' ' * indent}){tail}"]
     )
+
+
+def layouts_in(function: Function) -> dict[str, Layout]:
+    """The layout of every tensor that a function is given or computes."""
+    layouts = {p.name: p.layout for p in function.tensors}
+    return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    texts = [f'"{text}"' for text in texts]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _option(option: str) -> list[str]:
+    """A keyword argument on a line of its own, or a tuple on several where it is too long."""
+    if len(option) + 5 <= LINE:
+        return [f"    {option},"]
+    name, items = option.split("=(")
+    return [f"    {name}=(", *_packed(items.rstrip(",)").split(", "), "        "), "    ),"]
 
 
 def _shape(axes: tuple[str, ...]) -> str:
