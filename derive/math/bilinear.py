@@ -1,8 +1,8 @@
 """A bilinear layer."""
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 
-N, H = Axis("N"), Axis("H")  # examples, outputs
+N, H = Axes("N"), Axis("H")  # examples, outputs
 K, L = Axis("K"), Axis("L")  # features of the first and the second input
 
 

@@ -2,10 +2,10 @@
 
 from sympy import sqrt
 
-from derive import Axis, Flatten, Forward, Input, Scalar, Size, Sum, Unflatten
+from derive import Axes, Axis, Flatten, Forward, Input, Scalar, Size, Sum, Unflatten
 
 N, C = Axis("N"), Axis("C")  # examples, channels
-S = Axis("S")  # places in a sequence or an image
+S = Axes("S")  # places: none, of a sequence, of an image, ...
 G, K = Axis("G"), Axis("K")  # groups, channels of a group
 
 

@@ -2,9 +2,9 @@
 
 from sympy import exp, tanh
 
-from derive import Axis, Forward, Input, OneHot, Sum, Unflatten
+from derive import Axes, Axis, Forward, Input, OneHot, Sum, Unflatten
 
-N, K = Axis("N"), Axis("K")  # examples, features of the input
+N, K = Axes("N"), Axis("K")  # examples, features of the input
 H = Axis("H")  # hidden units
 Gate, P = Axis("Gate", 3), Axis("P")  # the gates, and their units one after the other
 

@@ -2,10 +2,10 @@
 
 from sympy import sqrt
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
 N, C = Axis("N"), Axis("C")  # examples, channels
-S = Axis("S")  # places in a sequence or an image
+S = Axes("S")  # places: none, of a sequence, of an image, ...
 
 
 class InstanceNorm(Forward):

@@ -3,9 +3,9 @@
 from sympy import Max as Larger
 from sympy import sqrt
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class L2Normalize(Forward):

@@ -2,9 +2,9 @@
 
 from sympy import tanh
 
-from derive import Axis, Forward, Input, Rename, Sum
+from derive import Axes, Axis, Forward, Input, Rename, Sum
 
-N, K = Axis("N"), Axis("K")  # examples, features of the input
+N, K = Axes("N"), Axis("K")  # examples, features of the input
 H, J = Axis("H"), Axis("J")  # hidden units, after and before the step
 
 

@@ -2,9 +2,9 @@
 
 from sympy import exp, sqrt
 
-from derive import Axis, Forward, Input, Max, Sum
+from derive import Axes, Axis, Forward, Input, Max, Sum
 
-B = Axis("B")  # examples and heads
+B = Axes("B")  # examples and heads
 T, S = Axis("T"), Axis("S")  # queries, keys
 E, F = Axis("E"), Axis("F")  # features of a query, features of a value
 

@@ -2,10 +2,10 @@
 
 from sympy import Piecewise, sqrt
 
-from derive import Axis, Forward, Input, Scalar
+from derive import Axes, Axis, Forward, Input, Scalar
 from derive.math.var import Var
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class Std(Forward):

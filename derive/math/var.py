@@ -1,8 +1,8 @@
 """The variance."""
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class Var(Forward):

@@ -2,9 +2,9 @@
 
 from sympy import sqrt
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 
-H, K = Axis("H"), Axis("K")  # outputs, inputs of the layer
+H, K = Axis("H"), Axes("K")  # outputs, whatever they are computed from
 
 
 class WeightNorm(Forward):
