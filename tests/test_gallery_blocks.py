@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from functionals import LAYOUTS, TOLERANCES, Functional, assert_agrees, assert_agrees_on
 from references import drawing
 
-MANY_LEADING = "the number of leading axes is one: any number needs Axes"
 ROWS = ((4, 3), (3, 8), (5, 2))
 SEQUENCES = ((2, 5, 3), (3, 4, 2))
 
@@ -74,7 +73,6 @@ def test_a_block_is_torchs_in_every_layout(name, dtype):
             assert_agrees_on(functional, shape, dtype, layout, seed)
 
 
-@pytest.mark.xfail(strict=True, reason=MANY_LEADING)
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
