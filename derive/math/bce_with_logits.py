@@ -2,10 +2,10 @@
 
 from sympy import log
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 from derive.math.sigmoid import Sigmoid
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class BCEWithLogitsNone(Forward):
@@ -15,10 +15,10 @@ class BCEWithLogitsNone(Forward):
     probability of the positive answer counts ``pos_weight`` times, the whole ``weight`` times.
     """
 
-    logits = Input(N)
-    target = Input(N)
-    weight = Input(N)
-    pos_weight = Input(N)
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
 
     probs = Sigmoid(logits)
     likelihood = pos_weight * target * log(probs) + (1 - target) * log(1 - probs)
@@ -31,13 +31,13 @@ class BCEWithLogitsSum(Forward):
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
     """
 
-    logits = Input(N)
-    target = Input(N)
-    weight = Input(N)
-    pos_weight = Input(N)
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
-    loss = Sum(losses, N)
+    loss = Sum(losses, N, C)
 
 
 class BCEWithLogits(Forward):
@@ -46,10 +46,10 @@ class BCEWithLogits(Forward):
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
     """
 
-    logits = Input(N)
-    target = Input(N)
-    weight = Input(N)
-    pos_weight = Input(N)
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
-    loss = Sum(losses, N) / N
+    loss = Sum(losses, N, C) / (N * C)

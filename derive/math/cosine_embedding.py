@@ -2,9 +2,9 @@
 
 from sympy import Eq, Piecewise, sqrt
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class CosineEmbeddingNone(Forward):

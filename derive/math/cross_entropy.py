@@ -1,11 +1,10 @@
 """The cross entropy of labels and a softmax, and what training adds to it."""
 
-from sympy import tanh
+from sympy import exp, log, tanh
 
-from derive import Axis, Forward, Input, Label, OneHot, Scalar, Sum
-from derive.math.softmax import LogSoftmax, Logsumexp
+from derive import Axes, Axis, Forward, Input, Label, OneHot, Scalar, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C, S = Axis("N"), Axis("C"), Axes("S")
 
 
 class CrossEntropyNone(Forward):
@@ -16,12 +15,13 @@ class CrossEntropyNone(Forward):
     vision", section 7; every class counts with its weight.
     """
 
-    logits = Input(N, C)
-    labels = Label(N)
+    logits = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
     label_smoothing = Scalar(0)
 
-    logprobs = LogSoftmax(logits)
+    probs = exp(logits) / Sum(exp(logits), C)
+    logprobs = log(probs)
     target = (1 - label_smoothing) * OneHot(labels, C) + label_smoothing / C
     losses = -Sum(target * weight * logprobs, C)
 
@@ -32,13 +32,13 @@ class CrossEntropySum(Forward):
     Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
     """
 
-    logits = Input(N, C)
-    labels = Label(N)
+    logits = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
-    loss = Sum(losses, N)
+    loss = Sum(losses, N, S)
 
 
 class CrossEntropy(Forward):
@@ -47,14 +47,14 @@ class CrossEntropy(Forward):
     Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
     """
 
-    logits = Input(N, C)
-    labels = Label(N)
+    logits = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
     counted = Sum(OneHot(labels, C) * weight, C)
-    loss = Sum(losses, N) / Sum(counted, N)
+    loss = Sum(losses, N, S) / Sum(counted, N, S)
 
 
 class CrossEntropyZLoss(Forward):
@@ -63,15 +63,15 @@ class CrossEntropyZLoss(Forward):
     Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways", section 5.
     """
 
-    logits = Input(N, C)
-    labels = Label(N)
+    logits = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
     label_smoothing = Scalar(0)
     z_weight = Scalar(1e-4)
 
     entropy = CrossEntropy(logits, labels, weight, label_smoothing)
-    log_z = Logsumexp(logits)
-    loss = entropy + z_weight * Sum(log_z**2, N) / N
+    log_z = log(Sum(exp(logits), C))
+    loss = entropy + z_weight * Sum(log_z**2, N, S) / (N * S)
 
 
 class CrossEntropySoftcap(Forward):
@@ -81,8 +81,8 @@ class CrossEntropySoftcap(Forward):
     section 2 (logit soft-capping).
     """
 
-    logits = Input(N, C)
-    labels = Label(N)
+    logits = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
     label_smoothing = Scalar(0)
     cap = Scalar(30)

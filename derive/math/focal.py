@@ -2,10 +2,10 @@
 
 from sympy import Piecewise, log
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Forward, Input, Scalar, Sum
 from derive.math.sigmoid import Sigmoid
 
-N = Axis("N")
+N = Axes("N")
 
 
 class FocalNone(Forward):

@@ -1,9 +1,9 @@
 """A linear unit that is gated by GELU."""
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 from derive.math.gelu import GELU
 
-N = Axis("N")
+N = Axes("N")
 
 
 class GEGLU(Forward):

@@ -2,9 +2,9 @@
 
 from sympy import erf, pi, sqrt, tanh
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 
-N = Axis("N")
+N = Axes("N")
 
 
 class GELU(Forward):

@@ -2,9 +2,9 @@
 
 from sympy import Piecewise
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Forward, Input, Sum
 
-N = Axis("N")
+N = Axes("N")
 
 
 class HingeNone(Forward):

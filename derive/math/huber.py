@@ -2,9 +2,9 @@
 
 from sympy import Abs, Piecewise
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Forward, Input, Scalar, Sum
 
-N = Axis("N")
+N = Axes("N")
 
 
 class HuberNone(Forward):

@@ -2,9 +2,10 @@
 
 from sympy import Eq, Piecewise, exp, log
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 
-N, C = Axis("N"), Axis("C")
+N, D = Axes("N"), Axes("D")
+B = Axis("B")
 
 
 class KLDivNone(Forward):
@@ -54,12 +55,11 @@ class KLDivBatchmean(Forward):
     Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
     """
 
-    x = Input(N, C)
-    target = Input(N, C)
+    x = Input(B, D)
+    target = Input(B, D)
 
-    information = Piecewise((0, Eq(target, 0)), (target * log(target), True))
-    losses = information - target * x
-    loss = Sum(losses, N, C) / N
+    losses = KLDivNone(x, target)
+    loss = Sum(losses, B, D) / B
 
 
 class KLDivLogTarget(Forward):

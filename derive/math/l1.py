@@ -2,9 +2,9 @@
 
 from sympy import Abs
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Forward, Input, Sum
 
-N = Axis("N")
+N = Axes("N")
 
 
 class L1None(Forward):

@@ -2,10 +2,10 @@
 
 from sympy import tanh
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 from derive.math.softplus import Softplus
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Mish(Forward):

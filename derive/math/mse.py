@@ -1,8 +1,8 @@
 """The squared error."""
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Forward, Input, Sum
 
-N = Axis("N")
+N = Axes("N")
 
 
 class MSENone(Forward):

@@ -1,8 +1,8 @@
 """The negative log likelihood of labels."""
 
-from derive import Axis, Forward, Input, Label, OneHot, Sum
+from derive import Axes, Axis, Forward, Input, Label, OneHot, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C, S = Axis("N"), Axis("C"), Axes("S")
 
 
 class NLLNone(Forward):
@@ -11,8 +11,8 @@ class NLLNone(Forward):
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.108.
     """
 
-    logprobs = Input(N, C)
-    labels = Label(N)
+    logprobs = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
 
     losses = -Sum(OneHot(labels, C) * weight * logprobs, C)
@@ -24,12 +24,12 @@ class NLLSum(Forward):
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.108.
     """
 
-    logprobs = Input(N, C)
-    labels = Label(N)
+    logprobs = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
 
     losses = NLLNone(logprobs, labels, weight)
-    loss = Sum(losses, N)
+    loss = Sum(losses, N, S)
 
 
 class NLL(Forward):
@@ -38,10 +38,10 @@ class NLL(Forward):
     Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.108.
     """
 
-    logprobs = Input(N, C)
-    labels = Label(N)
+    logprobs = Input(N, C, S)
+    labels = Label(N, S)
     weight = Input(C)
 
     losses = NLLNone(logprobs, labels, weight)
     counted = Sum(OneHot(labels, C) * weight, C)
-    loss = Sum(losses, N) / Sum(counted, N)
+    loss = Sum(losses, N, S) / Sum(counted, N, S)

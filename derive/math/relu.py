@@ -2,9 +2,9 @@
 
 from sympy import Piecewise
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Relu(Forward):

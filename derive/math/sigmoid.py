@@ -2,9 +2,9 @@
 
 from sympy import exp
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Sigmoid(Forward):

@@ -1,9 +1,9 @@
 """The sigmoid linear unit, also called swish."""
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 from derive.math.sigmoid import Sigmoid
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Silu(Forward):

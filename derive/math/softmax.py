@@ -2,9 +2,9 @@
 
 from sympy import exp, log
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 
-N, C = Axis("N"), Axis("C")
+N, C = Axes("N"), Axis("C")
 
 
 class Softmax(Forward):

@@ -2,9 +2,9 @@
 
 from sympy import exp, log
 
-from derive import Axis, Forward, Input, Scalar
+from derive import Axes, Forward, Input, Scalar
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Softplus(Forward):

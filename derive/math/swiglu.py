@@ -1,9 +1,9 @@
 """A linear unit that is gated by swish."""
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 from derive.math.silu import Silu
 
-N = Axis("N")
+N = Axes("N")
 
 
 class Swiglu(Forward):
