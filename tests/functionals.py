@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 
+import pytest
 import torch
 from references import drawing
 from torch import Tensor
@@ -94,8 +95,12 @@ def outcome(
 def assert_agrees(
     functional: Functional, arguments: Arguments, options=None, upstream: Tensor | None = None
 ) -> None:
-    """Values and gradients are those of the reference, within the tolerance of their dtype."""
+    """Values and gradients are those of the reference, within the tolerance of their dtype; the
+    upstream gradient is random where none is given.
+    """
     options = options or {}
+    if upstream is None:
+        upstream = drawn_upstream(functional, arguments, options, drawing(0))
     dtype = next(t.dtype for t in arguments.values() if is_floating(t))
     doubled = {n: t.double() if is_floating(t) else t for n, t in arguments.items()}
     constant = functional.constant
@@ -170,14 +175,29 @@ def assert_agrees_on(
         name: laid_out(t.to(dtype) if is_floating(t) else t, layout) for name, t in drawn.items()
     }
     for options, arguments in functional.ways(rounded):
-        with torch.no_grad():
-            like = functional.reference(*arguments.values(), **options)
-        if layout == "expanded upstream":
-            upstream = draw(1).squeeze().to(dtype).expand(like.shape)
-        else:
-            upstream = draw(max(like.numel(), 1))[: like.numel()].reshape(like.shape)
-            upstream = laid_out(upstream.to(dtype), layout)
+        upstream = drawn_upstream(functional, arguments, options, draw, layout)
         assert_agrees(functional, arguments, options, upstream)
+
+
+def drawn_upstream(functional, arguments, options, draw: Draw, layout="contiguous") -> Tensor:
+    """A random upstream gradient for these arguments; a single number, seen everywhere, where the
+    layout says so.
+    """
+    with torch.no_grad():
+        like = functional.reference(*arguments.values(), **options)
+    if layout == "expanded upstream":
+        return draw(1).squeeze().to(like.dtype).expand(like.shape)
+    upstream = draw(max(like.numel(), 1))[: like.numel()].reshape(like.shape)
+    return laid_out(upstream.to(like.dtype), layout)
+
+
+def expect_failure(request, missing: Mapping[tuple, str], *case) -> None:
+    """Mark the running test as one that must fail, where ``missing`` names the mechanism that its
+    case lacks; None in a key stands for everything.
+    """
+    for key, reason in missing.items():
+        if all(part is None or part == own for part, own in zip(key, case, strict=True)):
+            request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:

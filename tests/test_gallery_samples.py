@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 import torch
-from functionals import assert_agrees, is_floating
-from test_gallery_activations import ACTIVATIONS
-from test_gallery_losses import LOSSES, REDUCTIONS
+from functionals import assert_agrees, expect_failure, is_floating
+from test_gallery_activations import ACTIVATIONS, SHIFTED
+from test_gallery_losses import LEFT_OUT, LOSSES, REDUCTIONS
 
 pytestmark = pytest.mark.samples
 
@@ -71,6 +71,8 @@ def divergence(sample) -> Call:
 
 
 def binary(sample) -> Call:
+    if sample.input.dim() == 0:
+        return None  # ours weighs the positive answers along the last axis
     options = dict(sample.kwargs)
     name = "bce_with_logits" + SUFFIXES[options.pop("reduction", "mean")]
     weights = {key: options.pop(key, None) for key in ("weight", "pos_weight")}
@@ -115,6 +117,15 @@ TRANSLATIONS: dict[str, Callable[..., Call]] = {
     "nn.functional.cosine_embedding_loss": cosine,
 }
 
+MISSING = {
+    ("logsumexp", None): SHIFTED,
+    ("nn.functional.softplus", torch.float32): SHIFTED,
+    ("nn.functional.mish", torch.float32): SHIFTED,
+    ("nn.functional.binary_cross_entropy_with_logits", None): LEFT_OUT,
+    ("nn.functional.cross_entropy", None): LEFT_OUT,
+    ("nn.functional.nll_loss", None): LEFT_OUT,
+}
+
 
 def calls(operator, translated: Callable[..., Call], dtype) -> Iterator[Call]:
     torch.manual_seed(0)
@@ -125,7 +136,8 @@ def calls(operator, translated: Callable[..., Call], dtype) -> Iterator[Call]:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", TRANSLATIONS)
-def test_torchs_own_samples(operators, name, dtype):
+def test_torchs_own_samples(operators, name, dtype, request):
+    expect_failure(request, MISSING, name, dtype)
     found = list(calls(operators[name], TRANSLATIONS[name], dtype))
     assert found
     for ours, arguments, options in found:
