@@ -45,6 +45,7 @@ def numbers_for(proved, sizes):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
+        if not hot.operand.is_Integer
     }
     values = [*proved.closed_form.relations.values, *proved.closed_form.statements]
     numbers = Numbers(definition.sizes_from(sizes), 3, values, indexed)
