@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from sympy import Expr
 
 from derive.errors import NotationError
-from derive.nodes import ArrayNode, Max, OneHot, Reshaping
+from derive.nodes import ArrayNode, Max, OneHot, Reshaping, Unflatten
 from derive.symbols import Axis
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
@@ -47,6 +47,9 @@ def taken_along(node: ArrayNode, operand: Expr, bound: Bound) -> Expr:
         for axis in reversed(axes):
             operand = Max.over(operand, (axis,))
         return operand
+    if isinstance(node, Unflatten):
+        flat = the_one(node.flat, bound, f"it is split in {node}")
+        return Unflatten.over(operand, (flat,), spliced(node.into, bound))
     if isinstance(node, Reshaping):
         if len(axes) < 2:
             raise NotationError(
