@@ -92,7 +92,7 @@ def _with_symbols(e: Expr) -> Expr:
 
 
 def _independent(e: Expr) -> list[Expr]:
-    """Parts whose sum is ``e``, each with its own powers of the symbols that occur as factors alone.
+    """Parts whose sum is ``e``, each with its own powers of the symbols that are factors alone.
 
     a*f(x) + b*f(y) vanishes where both do: the cases of x and those of y need not be crossed.
     """
