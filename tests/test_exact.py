@@ -28,7 +28,9 @@ other = Indicator("i1 of another row", "another row")
         sqrt(p) / sqrt(x**2 + p * a) - 1 / sqrt(x**2 / p + a),
         sum(  # as many cases as entries, each decided apart
             k * (Piecewise((u, u >= 0), (0, True)) - (u + Abs(u)) / 2)
-            for k, u in zip(sympy.symbols("k:6", real=True), sympy.symbols("u:6", real=True))
+            for k, u in zip(
+                sympy.symbols("k:6", real=True), sympy.symbols("u:6", real=True), strict=True
+            )
         ),
         Sum(IndexedBase("v")[n], (n, 1, p))
         - Sum(Abs(IndexedBase("v")[n]) * sign(IndexedBase("v")[n]), (n, 1, p)),
