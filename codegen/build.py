@@ -18,9 +18,11 @@ from codegen.program import (
     Default,
     Function,
     LengthOf,
+    Load,
     Number,
     Parameter,
     Program,
+    Quotient,
     Requirement,
     SizeOf,
     SplitLabel,
@@ -32,7 +34,8 @@ from derive.closed_form import ClosedStatement
 from derive.definition import IGNORE_INDEX, Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of, plain
-from derive.nodes import Flatten, Max
+from derive.made_axes import known_sizes
+from derive.nodes import Flatten, Max, Reshaping
 from derive.proof import Proved
 from derive.symbols import Axes, Axis, Tensor, size_divisors
 from derive.text import formula
@@ -46,6 +49,11 @@ def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
     ``source`` is the file that holds the mathematics.
     """
     return _Builder(proved).program(source, source_hash)
+
+
+def _product(lengths: Iterable[Value]) -> Value:
+    lengths = tuple(lengths)
+    return lengths[0] if len(lengths) == 1 else Times(tuple((v, False) for v in lengths))
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,7 @@ class _Builder:
                 (self.sizes[flat], tuple(self.sizes[part] for part in parts))
                 for flat, parts in definition.flattened
             ),
+            fixed=tuple((self.sizes[axis], n) for axis, n in definition.fixed.items()),
             requirements=tuple(self._requirements()),
             labels=tuple(self._label_ranges()),
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
@@ -148,11 +157,12 @@ class _Builder:
         output = self.definition.output
         chain = self.form.chain
         parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
-        parameters += [p for p in self._inputs() if p.role not in NUMBERS]
+        numbers = [p for p in self._inputs() if p.role in NUMBERS]
+        parameters += [p for p in self._inputs() if p not in numbers]
         parameters += [
             Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
         ]
-        parameters += [p for p in self._inputs() if p.role in NUMBERS]
+        parameters += numbers
         lines = [
             _Line(
                 a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name]
@@ -229,6 +239,7 @@ class _Builder:
             Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
             for t in self.definition.arguments
         ]
+        sizes = [Parameter(name, (), "size") for name, _ in self.definition.size_arguments]
         lowering = Lowering({}, self.definition.axes)
         scalars = [
             Parameter(
@@ -241,7 +252,7 @@ class _Builder:
         ]
         ignored = dict.fromkeys(ignoring.default for ignoring in self.definition.ignoring)
         indices = [Parameter(IGNORE_INDEX, (), "index", default) for default in ignored]
-        return tensors + scalars + indices
+        return tensors + sizes + scalars + indices
 
     def _needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that
@@ -264,16 +275,11 @@ class _Builder:
         steps: list[Step] = []
         for line in self._gradient_lines():
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
-        carried = {axis for p in [upstream, *saved] for axis in p.axes}
         names = {axis.name: name for axis, name in self.sizes.items()}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
-        carried |= {same[axis] for axis in carried if axis in same}
-        for flat, parts in self.definition.flattened:
-            if carried >= {same[part.name] for part in parts}:
-                carried.add(flat.name)
         used = {same[axis] for axis in sizes_used(steps)}
         shapes = self._shapes_needed(used, [upstream, *saved])
-        missing = sorted(used - carried - {p.axes[0] for p in shapes})
+        missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
         tensors = [p for p in saved if p.role != "scalar"]
         return [
             *tensors,
@@ -330,10 +336,13 @@ class _Builder:
         }
         taken |= {v.tensor.name for v in self.form.relations.values}
         taken |= {f"d{name}" for name in taken}
+        arguments = {axis: name for name, axis in self.definition.size_arguments}
+        taken |= set(arguments.values())
         names = {}
         for axis in self.definition.axes:
             original = self.definition.size(axis)
-            names[axis] = f"{original.name}_size" if original.name in taken else original.name
+            own = f"{original.name}_size" if original.name in taken else original.name
+            names[axis] = arguments.get(original, own)
         return names
 
     def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
@@ -347,21 +356,37 @@ class _Builder:
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
-            found.append((by_axis[axis], self._length(axis, parameters)))
+            found.append((by_axis[axis], self._lengths(parameters)[axis]))
         return tuple(found)
 
-    def _length(self, axis: str, parameters: Sequence[Parameter]) -> Value:
-        """The length of an axis: of a dimension of the first argument that has it, or the product
-        of those that were flattened into it.
+    def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
+        """The length of every axis that is known: that of a dimension of the first argument that
+        has it, a number, an argument itself, or what follows from those of other axes.
         """
-        same = {a.name: self.definition.size(a).name for a in self.definition.axes}
+        definition, found = self.definition, {}
         for p in parameters:
             for i, dim in enumerate(p.layout):
-                if not dim.one and same[dim.axis.name] == axis:
-                    return SizeOf(axis) if p.role == "shape" else LengthOf(p.name, i)
-        flattened = {a.name: parts for a, parts in self.definition.flattened}
-        lengths = [self._length(same[part.name], parameters) for part in flattened[axis]]
-        return Times(tuple((length, False) for length in lengths))
+                if not dim.one:
+                    axis = definition.size(dim.axis)
+                    shown = p.role == "shape"
+                    length = SizeOf(axis.name) if shown else LengthOf(p.name, i)
+                    found.setdefault(axis, length)
+        for axis, length in definition.fixed.items():
+            found[axis] = Number(Fraction(length))
+        given = {p.name for p in parameters if p.role == "size"}
+        for axis in definition.axes:
+            if self.sizes[axis] in given:
+                found.setdefault(definition.size(axis), Load(self.sizes[axis]))
+        flattened = dict(definition.flattened)
+        for axis, others in known_sizes(found, flattened).items():
+            if others == flattened.get(axis):
+                found[axis] = _product(found[part] for part in others)
+            else:
+                flat, *parts = others
+                by = " * ".join(self.sizes[part] for part in parts)
+                divisor = _product(found[part] for part in parts)
+                found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
+        return {axis.name: length for axis, length in found.items()}
 
     # -- what is refused ------------------------------------------------------
 
@@ -401,8 +426,9 @@ class _Builder:
                         ((size.name, self.sizes[size]),),
                     )
 
-            for node in sorted(e.atoms(Flatten), key=str):
-                parts = tuple(map(self.definition.size, node.axes))
+            for node in sorted(e.atoms(Reshaping), key=str):
+                flattens = isinstance(node, Flatten)
+                parts = tuple(map(self.definition.size, node.axes if flattens else node.into))
                 flat = self.definition.size(node.flat)
                 if (flat, parts) not in seen:
                     seen.add((flat, parts))
@@ -411,7 +437,9 @@ class _Builder:
                         lowering.value(Mul(*parts), ()),
                         True,
                         name,
-                        f"flattens {' x '.join(a.name for a in parts)} into {flat}",
+                        f"flattens {' x '.join(a.name for a in parts)} into {flat}"
+                        if flattens
+                        else f"splits {flat} into {' x '.join(a.name for a in parts)}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )
 

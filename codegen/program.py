@@ -51,6 +51,18 @@ class SizeOf(Value):
 
 
 @dataclass(frozen=True)
+class Quotient(Value):
+    """The length of a part of the axis called ``flat``: its length divided by that of the other
+    parts, ``by`` in words. It is refused where it is not whole.
+    """
+
+    dividend: Value
+    divisor: Value
+    flat: str
+    by: str
+
+
+@dataclass(frozen=True)
 class LengthOf(Value):
     """The length of a dimension of an argument."""
 
@@ -409,6 +421,7 @@ class Program:
     sizes: tuple[tuple[str, str], ...]
     several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
+    fixed: tuple[tuple[str, int], ...]
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
     ignored: tuple[str, ...]

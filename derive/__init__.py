@@ -5,6 +5,7 @@ from derive.declarations import Given as Given
 from derive.declarations import Input as Input
 from derive.declarations import Label as Label
 from derive.declarations import Scalar as Scalar
+from derive.declarations import Size as Size
 from derive.derivation import derive as derive
 from derive.errors import NotationError as NotationError
 from derive.errors import QuestionError as QuestionError
@@ -19,6 +20,7 @@ from derive.nodes import OneHot as OneHot
 from derive.nodes import Position as Position
 from derive.nodes import Rename as Rename
 from derive.nodes import Sum as Sum
+from derive.nodes import Unflatten as Unflatten
 from derive.proof import Proved as Proved
 from derive.symbols import Axes as Axes
 from derive.symbols import Axis as Axis

@@ -59,7 +59,8 @@ def block_call(forward, args, kwargs) -> PendingBlock:
     global _calls
     definition = forward.definition
     arguments = _bound(definition, args, kwargs)
-    axes = _bound_axes(definition, arguments)
+    sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
+    axes = _bound_axes(definition, arguments, sizes)
     _calls += 1
     output = spliced(definition.output.axes, {a: (a,) for a in definition.axes} | axes)
     return PendingBlock(Call(definition, arguments, axes), output, _calls)
@@ -94,7 +95,8 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
         t.name: default if isinstance(default, Expr) else Rational(str(default))
         for t, default in definition.scalars
     }
-    order = names + list(scalars)
+    sizes = [name for name, _ in definition.size_arguments]
+    order = names + sizes + list(scalars)
     signature = f"{definition.name}({', '.join(order)})"
     if len(args) > len(order):
         raise NotationError(
@@ -109,11 +111,18 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
             )
         given[name] = value
     optional = {t.name: Rational(str(default)) for t, default in definition.optional}
-    missing = [name for name in names if name not in given and name not in optional]
+    missing = [name for name in names + sizes if name not in given and name not in optional]
     if missing:
+        what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
         raise NotationError(
-            f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs"
+            f"{signature} lacks {missing[0]}", f"pass {what}, for each of its arguments"
         )
+    for name in sizes:
+        if not isinstance(given[name], Axis):
+            raise NotationError(
+                f"{signature}: {name} is the size of an axis, got {given[name]}",
+                'pass an axis: G = Axis("G"), with groups = Size(G), or Axis("G", 4)',
+            )
     for name, value in given.items():
         if isinstance(value, Declaration):
             value._operator()
@@ -135,11 +144,11 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
     return {name: given[name] if name in given else defaults[name] for name in order}
 
 
-def _bound_axes(definition, arguments) -> dict[Axis, tuple[Axis, ...]]:
-    """Every axis of the inputs, with those of the arguments in its place: one, or for an `Axes`
-    any number.
+def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:
+    """Every axis of the inputs and the sizes, with those of the arguments in its place: one, or
+    for an `Axes` any number.
     """
-    axes: dict[Axis, tuple[Axis, ...]] = {}
+    axes: dict[Axis, tuple[Axis, ...]] = {axis: (given,) for axis, given in sizes.items()}
     left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
     for t in (t for t in definition.arguments if t not in left_out):
         value = arguments[t.name]
@@ -172,6 +181,12 @@ def _bound_axes(definition, arguments) -> dict[Axis, tuple[Axis, ...]]:
                     f"{before} already, but {value} has ({got})",
                     f"pass a tensor along {before}, or rename the axis with Rename",
                 )
+            if formal.length is not None and [axis.length for axis in taken] != [formal.length]:
+                raise NotationError(
+                    f"{definition.name}: {t.name} has {formal.declaration}, {value} has "
+                    f"{', '.join(axis.declaration for axis in taken)}",
+                    f"pass a tensor along an axis of {formal.length} entries",
+                )
     taken = [axis for bound in axes.values() for axis in bound]
     if len(set(taken)) != len(taken):
         raise NotationError(
@@ -186,6 +201,10 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     that name itself.
     """
     definition, axes = call.definition, dict(call.axes)
+    for axis in definition.fixed:
+        if axis not in axes:
+            taken = (axis,) in axes.values()
+            axes[axis] = (Axis(f"{axis.name}_{block}", axis.length) if taken else axis,)
     for _, original in definition.twins:
         axes.setdefault(original, (original,))
     for twin, original in definition.twins:
@@ -193,6 +212,9 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             one = the_one(original, axes, f"{definition.name} renames it to {twin}")
             axes[twin] = (body.axis_for(twin, one, spliced(axes, axes), block),)
     for flat, parts in definition.flattened:
+        for part in parts if flat in axes else ():
+            if part not in axes:
+                axes[part] = (body.axis_for(part, (), spliced(axes, axes), block),)
         if flat not in axes:
             made_of = spliced(parts, axes)
             axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)

@@ -89,6 +89,26 @@ class Label(Declaration):
         return Tensor(checked_name(name, "a label"), self.axes, role="label", integer=True)
 
 
+class Size(Declaration):
+    """``groups = Size(G)``: the size of an axis that no input has, an argument of the generated
+    function. In the class body the name is the axis itself, which stands for its size.
+    """
+
+    role = "size"
+
+    def __init__(self, axis: Axis):
+        super().__init__(axis)
+        if axis.length is not None:
+            raise NotationError(
+                f"Size({axis}): {axis} always has {axis.length} entries",
+                "leave the argument out",
+            )
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+
 class Scalar(Declaration):
     """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function,
     not differentiated.

@@ -192,6 +192,8 @@ class IndexedForward:
         if isinstance(e.operand, ArgMax):
             row = self._row(e.operand, at, values)
             labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
+        elif e.operand.is_Integer:
+            labels = [e.operand + 1]  # indices are counted from 1 here
         else:
             ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
             labels = [self.entry(e.operand, at, end) for end in ends]

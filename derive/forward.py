@@ -22,11 +22,11 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.choices import kept_tensor, with_ignored
-from derive.declarations import Declaration, Label, Scalar
+from derive.declarations import Declaration, Label, Scalar, Size
 from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
-from derive.made_axes import axis_order, flattened_in, twins_in
-from derive.nodes import ArrayNode
+from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, twins_in
+from derive.nodes import ArrayNode, Reshaping
 from derive.statements import (
     UNDEFINED,
     check_statement,
@@ -64,6 +64,7 @@ class ClassBody(dict):
         self.optional: dict[str, float] = {}
         self.ignoring: list[Ignoring] = []
         self.scalars: list[tuple[Tensor, float | Expr]] = []
+        self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
         self.last = ("", Place("<unknown>", 0))
@@ -111,7 +112,11 @@ class ClassBody(dict):
             )
         self.places[name] = place
 
-    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor:
+    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
+        if isinstance(declaration, Size):
+            self.claim(checked_name(name, "a size"), place)
+            self.sizes.append((name, declaration.axis))
+            return declaration.axis
         tensor = declaration.named(name)
         self._check_axes(tensor)
         self.claim(name, place)
@@ -251,8 +256,12 @@ class ClassBody(dict):
                 )
 
     def _axis_order(self, expressions, twins):
-        order = axis_order(self.inputs, twins, flattened_in(expressions, twins))
+        order = self._ordered_axes(expressions, twins, flattened_in(expressions, twins))
         return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+
+    def _ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
+        given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
+        return axis_order(self.inputs, twins, flattened, given)
 
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
@@ -272,10 +281,12 @@ class ClassBody(dict):
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
         flattened = flattened_in(expressions, twins)
-        order = axis_order(self.inputs, twins, flattened)
+        order = self._ordered_axes(expressions, twins, flattened)
         self._check_sizes_of_optional()
+        self._check_size_arguments(twins)
         for statement in self.statements:
             _check_sizes_known(statement, order)
+        self._check_parts_known(order, twins, flattened)
         for taken in self.places:
             if f"d{taken}" in self.places:
                 raise NotationError(
@@ -296,7 +307,36 @@ class ClassBody(dict):
             tuple(flattened.items()),
             tuple((t, self.optional[t.name]) for t in self.inputs if t.name in self.optional),
             tuple(self.ignoring),
+            tuple(self.sizes),
         )
+
+    def _check_size_arguments(self, twins) -> None:
+        """No size is given twice: by a shape and by an argument, or by two arguments."""
+        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
+        for name, axis in self.sizes:
+            if axis in known:
+                raise NotationError(
+                    f"{name} = Size({axis}): the size of {axis} is known already",
+                    f"leave {name} out, and write {axis} where the size is meant",
+                    self.places[name],
+                )
+            known.add(axis)
+
+    def _check_parts_known(self, order, twins, flattened) -> None:
+        """When an axis is split, all new sizes but one must be known."""
+        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
+        known |= {axis for _, axis in self.sizes} | {a for a in order if a.length is not None}
+        known |= set(known_sizes(known, flattened))
+        for statement in self.statements:
+            for node in sorted(statement.expression.atoms(Reshaping), key=str):
+                axes = [*node.binds, *node.brings]
+                unknown = [axis.name for axis in axes if twins.get(axis, axis) not in known]
+                if unknown:
+                    raise NotationError(
+                        f"{node}: the size of {unknown[0]} is unknown",
+                        f"make it an argument: count = Size({unknown[0]})",
+                        statement.place,
+                    )
 
 
 def known_signs(e: Expr) -> dict[str, bool]:

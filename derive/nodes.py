@@ -133,7 +133,10 @@ class ArgMax(Reduction):
 
 
 class OneHot(ArrayNode):
-    """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0."""
+    """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
+
+    The label may be a number, where the axis always has that many entries: ``OneHot(0, Gate)``.
+    """
 
     is_integer = True
     is_nonnegative = True
@@ -142,6 +145,8 @@ class OneHot(ArrayNode):
     def _check(cls, operand, axes):
         if len(axes) != 1:
             raise NotationError("OneHot takes one axis", "write OneHot(labels, C)")
+        if operand.is_Integer:
+            return _check_entry(operand, axes[0])
         if not (isinstance(operand, Tensor) and operand.role == "label"):
             raise NotationError(
                 f"OneHot({operand}, {axes[0]}): {operand} is not a label",
@@ -286,10 +291,33 @@ class Flatten(Reshaping):
 
 
 class Unflatten(Reshaping):
-    """``Unflatten(e, I, into=(T, E))``: one axis as several again.
+    """``Unflatten(e, I, into=(T, E))``: one axis as several; the last one runs fastest.
 
-    Derivatives of `Flatten` contain it.
+    Source: ``torch.unflatten``; entry t*E + e becomes entry (t, e).
     """
+
+    USAGE = "Unflatten(x, C, into=(G, K))"
+
+    def __new__(cls, *args, into=None, **other):
+        if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(args[0], *(along.axes for along in args[1:]))
+        written = f"Unflatten({', '.join(map(str, args))}, into={into})"
+        if other or len(args) != 2:
+            raise NotationError(f"{written} is not one axis that becomes several", cls.USAGE)
+        operand, axes = _expression(args[0], "Unflatten"), args[1:]
+        if not isinstance(into, (tuple, list)) or len(into) < 2:
+            raise NotationError(f"{written} does not name the new axes", f"write {cls.USAGE}")
+        _operand("Unflatten", operand, axes)
+        _operand("Unflatten", operand, into)
+        if isinstance(operand, Tensor) and operand.role == "label":
+            raise NotationError(f"{written}: {operand} is a label", "split what was picked with it")
+        _check_carried("Unflatten", operand, axes, written)
+        taken = [axis.name for axis in into if axis in axes_of(operand)]
+        if taken:
+            raise NotationError(
+                f"{written}: {taken[0]} is an axis of {operand} already", "give it a new name"
+            )
+        return cls.over(operand, axes, into)
 
     @property
     def flat(self) -> Axis:
@@ -347,6 +375,20 @@ def _expression(value, where: str) -> Expr:
             "write it in tensors and SymPy functions",
         )
     return value if isinstance(value, Expr) else Rational(str(value))
+
+
+def _check_entry(number: Expr, axis: Axis) -> None:
+    """Whether a number is the index of an entry that an axis always has."""
+    if axis.length is None:
+        raise NotationError(
+            f"OneHot({number}, {axis}): how many entries {axis} has is open",
+            f'say it: {axis} = Axis("{axis}", {max(int(number), 0) + 1})',
+        )
+    if not 0 <= number < axis.length:
+        raise NotationError(
+            f"OneHot({number}, {axis}): {axis} has the entries 0 .. {axis.length - 1}",
+            "pick one of them",
+        )
 
 
 def _check_carried(node: str, operand: Expr, axes, written: str = "") -> None:

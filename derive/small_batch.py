@@ -179,6 +179,7 @@ class SmallBatch:
         return [i for i in self.indices(axes) if self._is_numbered_first(axes, i)]
 
     def _treats_places_alike(self, e: Expr) -> bool:
+        """Whether no place along an axis of open size is singled out."""
         return all(
             type(node) in INDIFFERENT
             and (not isinstance(node, Reshaping) or self._is_counted_as_declared(node))
@@ -199,6 +200,8 @@ class SmallBatch:
         met: dict[Axis, int] = {}
         for axis, place in zip(axes, i, strict=True):
             for part, inner in self._places(axis, place):
+                if part.length is not None:
+                    continue  # its places may be named one by one: OneHot(0, Gate)
                 if inner > met.get(part, 0):
                     return False
                 met[part] = max(met.get(part, 0), inner + 1)
@@ -252,6 +255,8 @@ class SmallBatch:
         )
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
+        if e.operand.is_Integer:
+            return Integer(int(e.operand == at[e.axis]))
         if isinstance(e.operand, ArgMax):
             return selectors(self._row(e.operand, at, values))[at[e.axis]]
         place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)

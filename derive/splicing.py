@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from sympy import Expr
 
 from derive.errors import NotationError
-from derive.nodes import ArrayNode, Max, OneHot, Reshaping, Sum, summed
+from derive.nodes import ArrayNode, Max, OneHot, Reshaping, Sum, Unflatten, summed
 from derive.symbols import Axis, axes_of
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
@@ -50,6 +50,9 @@ def taken_along(node: ArrayNode, operand: Expr, bound: Bound) -> Expr:
         return operand
     if isinstance(node, Sum) and not axes_of(operand) >= set(axes):
         return summed(operand, axes)
+    if isinstance(node, Unflatten):
+        flat = the_one(node.flat, bound, f"it is split in {node}")
+        return Unflatten.over(operand, (flat,), spliced(node.into, bound))
     if isinstance(node, Reshaping):
         if len(axes) < 2:
             raise NotationError(

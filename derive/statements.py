@@ -33,7 +33,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
-from derive.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, tensors_in
+from derive.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
@@ -178,7 +178,7 @@ def _choice(extreme, compare: str) -> Expr:
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
             f"for the largest along an axis import {kind} from derive, after SymPy",
         )
-    chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
+    chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
         chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
     return chosen

@@ -51,21 +51,45 @@ def checked_name(name: object, what: str) -> str:
 class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
 
-    ``Axis("N")`` written twice is the same axis.
+    ``Axis("N")`` written twice is the same axis. ``Axis("Gate", 4)`` always has four entries;
+    ``length`` is that number, None where the size is open.
     """
 
-    __slots__ = ()
+    __slots__ = ("length",)
 
-    def __new__(cls, name: str) -> Axis:
-        return Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+    def __new__(cls, name: str, length: int | None = None) -> Axis:
+        if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
+            raise NotationError(
+                f"Axis({name!r}, {length!r}): the length is not a whole number",
+                f"write Axis({name!r}, 4), or Axis({name!r}) where it is open",
+            )
+        if length is not None and length < 1:
+            raise NotationError(f"Axis({name!r}, {length}) has no entry", "give it at least one")
+        self = Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+        self.length = length
+        return self
 
     def __getnewargs_ex__(self):
-        return (self.name,), {}
+        return (self.name, self.length), {}
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.length or 0)
 
     @property
     def dims(self) -> str:
         """What stands for it among the dimensions of a shape: ``N``, or ``*N`` for an `Axes`."""
         return self.name
+
+    @property
+    def identity(self) -> str:
+        """What tells it apart from others: the name, its kind, and the length where it has one."""
+        return self.dims if self.length is None else f"{self.dims}:{self.length}"
+
+    @property
+    def declaration(self) -> str:
+        """How it is written down."""
+        length = "" if self.length is None else f", {self.length}"
+        return f'{type(self).__name__}("{self.name}"{length})'
 
 
 class Axes(Axis):
@@ -105,13 +129,15 @@ def check_axes(axes: Iterable[Axis], what: object) -> None:
 
 
 def same_name(axes: Iterable[Axis]) -> None:
-    """Refuse an `Axis` and an `Axes` of the same name. Raises `NotationError`."""
+    """Refuse two different axes of one name, such as an `Axis` and an `Axes`. Raises
+    `NotationError`.
+    """
     known: dict[str, Axis] = {}
     for axis in axes:
         if known.setdefault(axis.name, axis) != axis:
-            name = axis.name
+            one, other = sorted([axis, known[axis.name]], key=lambda a: a.dims, reverse=True)
             raise NotationError(
-                f'{name} is Axis("{name}") in one place and Axes("{name}") in another',
+                f"{axis} is {one.declaration} in one place and {other.declaration} in another",
                 "declare it once and use that everywhere, or give one of them another name",
             )
 
@@ -140,7 +166,8 @@ class Tensor(Symbol):
     def _made(cls, name, axes, home, role, **assumptions) -> Tensor:
         self = Symbol.__xnew__(cls, name, **assumptions)
         self.axes, self.home, self.role = axes, home, role
-        along = " ".join((*(axis.dims for axis in axes), "of", *(axis.dims for axis in home)))
+        met, declared = ([axis.identity for axis in own] for own in (axes, home))
+        along = " ".join((*met, "of", *declared))
         self.content = (name, role, along, *self._assumptions0)  # SymPy compares it all the time
         return self
 
@@ -182,7 +209,7 @@ class Along(Atom):
     def __new__(cls, axes: Iterable[Axis]) -> Along:
         self = super().__new__(cls)
         self.axes = tuple(axes)
-        self.content = tuple(axis.dims for axis in self.axes)
+        self.content = tuple(axis.identity for axis in self.axes)
         return self
 
     def __getnewargs__(self):

@@ -19,6 +19,7 @@ def _numbers(form, sizes, seed):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
+        if not hot.operand.is_Integer
     }
     return Numbers(sizes, seed, [*form.relations.values, *form.statements], indexed)
 

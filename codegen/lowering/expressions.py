@@ -115,7 +115,8 @@ class Lowering:
         along = [dim.axis for dim in layout].index(hot.axis)
         others = tuple(dim for dim in layout if dim.axis != hot.axis)
         frame = tuple(dim.axis for dim in others)
-        index = fitted(index_of(self, hot.operand, frame), others)
+        index = index_of(self, hot.operand, frame)
+        index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: hot.operand}), others)
         return AddAt(name, index, along, value, len(layout))
 
@@ -179,6 +180,8 @@ class Lowering:
             return Plus(((positive, True),), dims=positive.dims)
         if (selected := self._selected(e, frame, picked)) is not None:
             return selected
+        if (gathered := _gathered_in_choice(e)) is not None:
+            return self.value(gathered, frame, picked)
         numbers = [f for f in e.args if f.is_number]
         if not all(
             f.is_Rational for f in numbers
@@ -356,6 +359,22 @@ def _is_number(value: Value) -> bool:
     if isinstance(value, Times):
         return all(_is_number(factor) for factor, _ in value.factors)
     return isinstance(value, Power) and _is_number(value.base) and _is_number(value.exponent)
+
+
+def _gathered_in_choice(e: Mul) -> Expr | None:
+    """``e`` with its factors inside of a choice one of whose branches is 0; None where there is
+    nothing to move: Piecewise((a, c), (0, True))*b = Piecewise((a*b, c), (0, True)).
+
+    What is 0 stays 0, although ``b`` may be infinite there: 1/norm where the norm is 0. What is
+    larger than the choice stays outside, so that it is touched once.
+    """
+    for choice in (f for f in e.args if isinstance(f, Piecewise)):
+        inside = [f for f in e.args if f is not choice and axes_of(f) <= axes_of(choice)]
+        if inside and any(branch == 0 for branch, _ in choice.args):
+            branches = [(Mul(branch, *inside), condition) for branch, condition in choice.args]
+            outside = [f for f in e.args if f is not choice and f not in inside]
+            return Mul(Piecewise(*branches), *outside)
+    return None
 
 
 def _sign_absorbed(e: Mul) -> Expr | None:

@@ -74,7 +74,7 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    merged = {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
+    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
     expected = interpreted(definition, merged)
     output = definition.output
     output = expected[output.name].reshape(_shape(output.home, dims))
@@ -180,6 +180,8 @@ def arguments_of(
                 arguments[p.name] = torch.where(kept, arguments[p.name], ignored[p.name])
         elif p.role == "given":
             arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
+        elif p.role == "size":
+            arguments[p.name] = next(sizes[axis] for axis, n in program.sizes if n == p.name)
         elif p.role == "input":
             arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments

@@ -53,6 +53,7 @@ class _Interpreter:
                 self.values[ignoring[t.name].kept.name] = kept.double()
             for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
                 self.sizes[definition.size(axis)] = size
+        self.sizes |= {axis: arguments[name] for name, axis in definition.size_arguments}
         self.sizes = definition.sizes_from(self.sizes)
         for t, default in definition.optional:
             if t not in given:

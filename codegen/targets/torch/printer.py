@@ -99,6 +99,9 @@ class Printer:
         return f"{step.name}, {step.kept} = _split_label({arguments})"
 
     def _AddAt(self, step: p.AddAt) -> str:
+        if isinstance(step.index, p.Number):
+            entry = f"{step.name}.select({step.along}, {self.text(step.index)})"
+            return f"{entry}.add_({self.text(step.value)})"
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if isinstance(step.value, p.Expand) and not step.value.operand.dims:
@@ -144,6 +147,9 @@ class Printer:
 
     def _SizeOf(self, value: p.SizeOf):
         return self.sizes[value.name], ATOM
+
+    def _Quotient(self, value: p.Quotient):
+        return f"{self.text(value.dividend, PRODUCT)} // {self.tight(value.divisor)}", PRODUCT
 
     def _LengthOf(self, value: p.LengthOf):
         return f"{value.tensor}.shape[{value.along}]", ATOM
@@ -259,6 +265,9 @@ class Printer:
         return f"{self.tight(value.operand)}.argmax({value.along})", ATOM
 
     def _Pick(self, value: p.Pick):
+        if isinstance(value.index, p.Number):
+            entry = self.text(value.index)
+            return f"{self.tight(value.operand)}.select({value.along}, {entry})", ATOM
         operand, index = self.tight(value.operand), self.tight(value.index)
         if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
@@ -271,7 +280,10 @@ class Printer:
         return f"torch.arange({self.sizes[value.size]}, device={self.like}.device)", ATOM
 
     def _OneHotOf(self, value: p.OneHotOf):
-        one_hot = f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})"
+        index = self.text(value.index)
+        if isinstance(value.index, p.Number):
+            index = f"{self.like}.new_tensor({index}, dtype=torch.long)"
+        one_hot = f"torch.nn.functional.one_hot({index}, {self.sizes[value.size]})"
         return f"{one_hot}.to({self.like}.dtype)", ATOM
 
     def _Gathered(self, value: p.Gathered):

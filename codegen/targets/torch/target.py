@@ -17,12 +17,13 @@ from codegen.program import (
     Parameter,
     Pick,
     Program,
+    Quotient,
     SplitLabel,
     Value,
     values_in,
 )
 from codegen.quality import Counts, Rounding
-from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.printer import PRODUCT, SIGN, Printer
 from codegen.targets.torch.traffic import counts
 from derive.definition import IGNORE_INDEX, Definition
 from derive.layout import Layout
@@ -80,6 +81,7 @@ class TorchTarget:
             found="converts, sizes, leads, merged" if program.several else "converts, sizes",
             takes_shapes=any(function.shapes for function in page.functions),
             flattened=program.flattened,
+            fixed=program.fixed,
             requirements=page.requirements(),
             labels=page.labels(),
             ignored=program.ignored,
@@ -133,7 +135,7 @@ class _Page:
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
-        sizes = [f"{name} = {printer.text(length)}" for name, length in function.sizes]
+        sizes = [line for size in function.sizes for line in self.size_lines(printer, *size)]
         kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
         kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
         layouts = layouts_in(function)
@@ -159,6 +161,20 @@ class _Page:
             ),
             wrapped(f"return {function.result_class}", function.results, indent=4),
         )
+
+    def size_lines(self, printer: Printer, name: str, length: Value) -> list[str]:
+        """What finds a size out; what does not divide is refused first."""
+        line = f"{name} = {printer.text(length)}"
+        if not isinstance(length, Quotient):
+            return [line]
+        dividend, divisor = printer.text(length.dividend), printer.text(length.divisor, SIGN)
+        found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
+        wrong = f"{self.program.name}: {found} = {{{divisor}}}"
+        return [
+            f"if {divisor} < 1 or {printer.text(length.dividend, PRODUCT)} % {divisor}:",
+            f'    raise ValueError(f"{wrong}")',
+            line,
+        ]
 
     def checks(self, function: Function) -> str:
         """The decorator: the layouts of the tensors, and how many results are rounded."""
