@@ -17,7 +17,7 @@ from derive.nodes import Reduction, Sum, renamed
 from derive.relations import Relations
 from derive.rewriting import normal_form
 from derive.steps import Fact, Record
-from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
 MOST_UNFOLDINGS = 16
 LARGEST = 150
@@ -44,6 +44,18 @@ class Facts:
             self.found[node] = self._discover(node)
         fact = self.found[node]
         return fact.value if fact else None
+
+    def centred_along(self, tensor: Tensor) -> list[Axis]:
+        """The axes along which ``tensor`` is a difference, such as x - mean, that sums to zero."""
+        value = self.relations.by_name.get(tensor.name)
+        if value is None or not isinstance(value.expression, Add):
+            return []
+        terms = value.expression.args
+        missing = sorted(
+            {a for t in terms for a in axes_of(value.expression) - axes_of(t)}, key=str
+        )
+        total = Sum.over(value.tensor, missing) if missing else None
+        return missing if total is not None and self.fact(total) == 0 else []
 
     def _discover(self, node: Sum) -> Fact | None:
         record, target, e = Record(), Tensor("fact", sorted(axes_of(node), key=str)), node

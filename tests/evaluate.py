@@ -25,6 +25,8 @@ FUNCTIONS = {
     "sign": lambda v: (v > 0) - (v < 0),
     "sqrt": math.sqrt,
     "erf": math.erf,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
 }
 
 
