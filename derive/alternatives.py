@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
 from derive.cost import Cost, cost_of, is_evaluated
-from derive.facts import Facts
+from derive.facts import Facts, along
 from derive.nodes import ArgMax, Max, Sum
 from derive.relations import Relations, Value
-from derive.steps import Record
+from derive.steps import Record, Step
 from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
@@ -57,38 +57,53 @@ def divisors(e: Expr) -> set[Expr]:
 
 
 def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
-    """``pairs`` with every rewriting that makes them cheaper."""
-    best, improving = preference(pairs, knowledge.relations), True
-    while improving:
-        improving = False
-        for rewriting in list(_rewritings(pairs, knowledge)):
-            trial, tried = Record(), []
-            for target, e in pairs:
-                after = rewriting.rewrite(e)
-                tried.append((target, trial.add(target, rewriting.rule, e, after, rewriting.why)))
-            reached = preference(tried, knowledge.relations) if trial.steps else best
-            if reached < best:
-                pairs, best, improving = tried, reached, True
-                record.steps.extend(trial.steps)
-    return pairs
+    """``pairs`` rewritten again and again in the way that saves most, until none saves anything."""
+    relations = knowledge.relations
+    best = preference(pairs, relations)
+    while True:
+        trials = [_tried(pairs, rewriting) for rewriting in _rewritings(pairs, knowledge)]
+        reached = [(preference(tried, relations), i) for i, (tried, _) in enumerate(trials)]
+        least, first = min(reached, default=(best, 0))
+        if not least < best:
+            return pairs
+        best, (pairs, steps) = least, trials[first]
+        record.steps.extend(steps)
+
+
+def _tried(pairs: Pairs, rewriting: Rewriting) -> tuple[Pairs, list[Step]]:
+    """The statements after ``rewriting``, and its steps."""
+    trial, rule, why = Record(), rewriting.rule, rewriting.why
+    tried = [(t, trial.add(t, rule, e, rewriting.rewrite(e), why)) for t, e in pairs]
+    return tried, trial.steps
 
 
 def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
     relations = knowledge.relations
-    read = {t.at_home for _, e in pairs for t in tensors_in(e) if t.role == "statement"}
-    for value in sorted(read, key=lambda t: relations.position.get(t.name, 0)):
+    read = {t.at_home for _, e in pairs for t in tensors_in(e) if t.name in relations.by_name}
+    for value in sorted(read, key=lambda t: relations.position[t.name]):
         if value.name in relations.logarithms:
             yield from _logarithms(*relations.logarithms[value.name], knowledge)
         divides = any(value in divisors(e) for _, e in pairs)
         if _is_computed_again(value, divides, knowledge):
-            yield _unfolding(value, relations)
+            once = relations.unfolded(value)
+            for definition in dict.fromkeys((once, _in_full(once, knowledge))):
+                yield _unfolding(value, definition)
 
 
-def _unfolding(value: Tensor, relations: Relations) -> Rewriting:
+def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
     def rewrite(e: Expr) -> Expr:
-        return e.xreplace({t: relations.unfolded(t) for t in tensors_in(e) if t.at_home == value})
+        met = (t for t in tensors_in(e) if t.at_home == value)
+        return e.xreplace({t: along(definition, t) for t in met})
 
     return Rewriting("unfold", f"{value} is cheaper to compute again than to save", rewrite)
+
+
+def _in_full(e: Expr, knowledge: Facts) -> Expr:
+    """``e`` with everything in it unfolded that is as good when it is computed again."""
+    known = [t for t in tensors_in(e) if t.name in knowledge.relations.by_name]
+    again = [t for t in known if _is_computed_again(t.at_home, False, knowledge)]
+    unfolded = e.xreplace({t: knowledge.relations.unfolded(t) for t in again})
+    return _in_full(unfolded, knowledge) if again else e
 
 
 def _is_computed_again(value: Tensor, divides: bool, knowledge: Facts) -> bool:

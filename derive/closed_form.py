@@ -15,7 +15,8 @@ the record of every step.
 5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
 6. *rewrite again*: a saved value is replaced where something equal is cheaper
    (``alternatives.py``);
-7. *stable*: a logarithm of products is split where an exponential in it could overflow;
+7. *stable*: a logarithm of products is split where an exponential in it could overflow, and where
+   a choice is 0 nothing is divided;
 8. the cheapest of all that was found is taken (``cost.py``).
 """
 
@@ -25,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Preference, divisors, improved, preference
 from derive.chain import Adjoint, Chain
@@ -41,6 +42,7 @@ from derive.rewriting import normal_form
 from derive.sharing import shared
 from derive.steps import Fact, Record, Step
 from derive.symbols import Axis, Tensor, is_number_or_size, tensors_in
+from derive.traversal import everywhere
 
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
@@ -315,10 +317,27 @@ def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
-    split = split_logarithms(e, knowledge.relations)
-    return record.add(
-        target, "logarithm", e, split, "the logarithm of a product is the sum of the logarithms"
+    e = record.add(
+        target,
+        "logarithm",
+        e,
+        split_logarithms(e, knowledge.relations),
+        "the logarithm of a product is the sum of the logarithms",
     )
+    why = "where the choice is 0, nothing is divided"
+    return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
+
+
+def _quotient_chosen(node: Expr) -> Expr | None:
+    """``Piecewise((a, c), (0, True))/v`` as ``Piecewise((a/v, c), (0, True))``: 0/0 is no 0."""
+    factors = Mul.make_args(node)
+    choices = [f for f in factors if isinstance(f, Piecewise)]
+    quotients = [f for f in factors if divisors(f) and isinstance(f, Pow)]
+    if len(choices) != 1 or not quotients or not any(value == 0 for value, _ in choices[0].args):
+        return None
+    inside = ((value * Mul(*quotients), condition) for value, condition in choices[0].args)
+    rest = (f for f in factors if f not in choices and f not in quotients)
+    return Mul(*rest, Piecewise(*inside))
 
 
 def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sympy import Add, Expr, Integer, Mul, Pow, cosh, sinh, tanh
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, cosh, sinh, tanh
 
 from derive.nodes import OneHot, Reshaping, Sum, renamed, summed
 from derive.relations import Relations
@@ -94,6 +94,21 @@ def _linear(node, knowledge):
     if isinstance(node, Sum) and isinstance(node.operand, Add):
         size = knowledge.relations.size
         return Add(*(summed(term, node.axes, size) for term in node.operand.args))
+    return None
+
+
+def _choose_once(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    choices = [f for f in node.args if isinstance(f, Piecewise)]
+    for i, first in enumerate(choices):
+        conditions = [condition for _, condition in first.args]
+        alike = [f for f in choices[i:] if [condition for _, condition in f.args] == conditions]
+        if len(alike) > 1:
+            branches = zip(*([value for value, _ in f.args] for f in alike), strict=True)
+            products = (Mul(*values) for values in branches)
+            choice = Piecewise(*zip(products, conditions, strict=True))
+            return Mul(choice, *(f for f in node.args if f not in alike))
     return None
 
 
@@ -243,6 +258,14 @@ identities: tuple[Identity, ...] = (
         "v is not 0",
         "what is large above and below the line is divided before it overflows",
         _proper_fraction,
+    ),
+    Identity(
+        "one choice",
+        "Piecewise((a, q), (b, True))*Piecewise((c, q), (d, True)) = "
+        "Piecewise((a*c, q), (b*d, True))",
+        "always",
+        "the condition is the same",
+        _choose_once,
     ),
     Identity(
         "hyperbolic quotient",

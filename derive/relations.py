@@ -164,7 +164,8 @@ class Relations:
         expressions = [value.expression for value in self.values]
         powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
         logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
-        return frozenset({*(p.base for p in powers), *logarithms})
+        found = {*(p.base for p in powers), *logarithms}
+        return frozenset(found.union(*(Mul.make_args(e) for e in found)))
 
     @cached_property
     def overflowing(self) -> frozenset[str]:

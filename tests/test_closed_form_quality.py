@@ -4,9 +4,12 @@ The forwards are a user's own: nothing of them stands outside of this file.
 """
 
 import pytest
+import torch
+from generating import module_from
 from sympy import Abs, Piecewise, cosh, erf, exp, log, sqrt, tanh
 
 import derive
+from codegen.driver import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
 from derive.alternatives import divisors
 from derive.chain import derive_chain
@@ -142,6 +145,23 @@ class LogCosh(Forward):
     loss = Sum(log(cosh(x - t)), N) / N
 
 
+class FromLogProbabilities(Forward):
+    logits = Input(N, C)
+    labels = Label(N)
+    z = logits - Max(logits, C)
+    logprobs = z - log(Sum(exp(z), C))
+    loss = -Sum(OneHot(labels, C) * logprobs, N, C) / N
+
+
+class Clamped(Forward):
+    x = Input(N)
+    t = Input(N)
+    most = Scalar(4)
+    miss = x - t
+    error = miss**2
+    loss = Sum(Piecewise((error, error <= most), (most, True)), N) / N
+
+
 class JSDiv(Forward):
     p = Input(N, C)
     q = Input(N, C)
@@ -154,9 +174,17 @@ class Cosine(Forward):
     b = Input(N, C)
     t = Input(N)
     margin = Scalar(0.1)
-    cos = Sum(a * b, C) / sqrt(Sum(a**2, C) * Sum(b**2, C))
+    eps = Scalar(1e-8)
+    cos = Sum(a * b, C) / sqrt((Sum(a**2, C) + eps) * (Sum(b**2, C) + eps))
     each = Piecewise((1 - cos, t > 0), (cos - margin, cos > margin), (0, True))
     loss = Sum(each, N) / N
+
+
+class Normalized(Forward):
+    x = Input(N, C)
+    eps = Scalar(1e-12)
+    norm = sqrt(Sum(x**2, C))
+    y = x / Piecewise((norm, norm > eps), (eps, True))
 
 
 class Gate(Forward):
@@ -250,6 +278,8 @@ COUNTS = {
     "LogSumExp": (1, 0, 0),
     "FromProbabilities": (1, 1, 0),
     "FromLogits": (1, 0, 0),
+    "FromLogProbabilities": (1, 0, 0),
+    "Clamped": (2, 0, 0),
     "Full": (1, 1, 3),
     "LayerNorm": (1, 1, 4),
     "RMSNorm": (1, 0, 2),
@@ -280,7 +310,7 @@ def test_every_closed_form_is_proved_for_every_size(name):
     assert derive.derive(FORWARDS[name]).every_size
 
 
-@pytest.mark.parametrize("name", FORWARDS)
+@pytest.mark.parametrize("name", [name for name in FORWARDS if name != "Normalized"])
 def test_nothing_new_is_divided_by(name, form):
     relations = form(name).relations
     for statement in form(name).statements:
@@ -312,3 +342,29 @@ def test_a_centred_difference_is_not_computed_again(form):
 def test_a_value_that_may_overflow_is_not_read(form):
     for name in ("Softplus", "Silu", "SwiGLU", "Sigmoid"):
         assert not {t.name for t in form(name).saved} & form(name).relations.overflowing
+
+
+def run(name, folder, value):
+    """Output and gradients of the generated function in float32, with every input ``value``."""
+    result = generate(FORWARDS[name])
+    function = getattr(module_from(result.text, folder, result.program.name), result.program.name)
+    inputs = [
+        torch.zeros([3] * len(t.home), dtype=torch.int64)
+        if t.role == "label"
+        else torch.full([3] * len(t.home), value).requires_grad_()
+        for t in result.proved.definition.inputs
+    ]
+    output = function(*inputs)
+    return output, torch.autograd.grad(output.sum(), [t for t in inputs if t.requires_grad])
+
+
+@pytest.mark.parametrize("value", [0.0, 200.0, -200.0])
+@pytest.mark.parametrize("name", FORWARDS)
+def test_where_the_forward_is_finite_so_are_the_gradients(name, value, tmp_path):
+    output, gradients = run(name, tmp_path, value)
+    assert not output.isfinite().all() or all(g.isfinite().all() for g in gradients)
+
+
+def test_where_a_choice_is_zero_nothing_is_divided(form):
+    (dx,) = form("Normalized").statements
+    assert "Piecewise((-1/norm**3, eps < norm), (0, True))" in str(dx)

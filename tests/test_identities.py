@@ -4,7 +4,7 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, cosh, exp, sinh, tanh
+from sympy import Integer, Piecewise, cosh, exp, sinh, tanh
 
 from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
@@ -54,6 +54,7 @@ EXAMPLES = {
         positive * a * (c * (b / positive + 1) + k),
     ],
     "proper fraction": [(positive - 1) / positive, a * (3 - 2 * positive) / positive],
+    "one choice": [a * Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 1), (2, True))],
     "hyperbolic quotient": [sinh(a) / cosh(a), a * sinh(b) / (c * cosh(b))],
     "function from its value": [tanh(a), exp(-b)],
     "linear": [Sum.over(a + 2 * b, [N]), Sum.over(a + c, [N]), Sum.over(a * b + c + 1, [N, C])],
