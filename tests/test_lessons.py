@@ -17,8 +17,8 @@ def test_what_they_state_is_read_off_the_derivation(lessons):
         for lesson in lessons.LESSONS
     }
     assert (
-        "Where most ≥ (guess − target)² the gradient is 2·dloss·(guess − target)/N"
-        in said["clamped_loss.py"]
+        "Where most ≥ (guess \N{MINUS SIGN} target)² the gradient is "
+        "2·dloss·(guess \N{MINUS SIGN} target)/N" in said["clamped_loss.py"]
     )
     assert "everywhere else it is 0" in said["clamped_loss.py"]
     assert "is 0 for h = \N{MINUS SIGN}1 and 0 for h = 1" in said["saturated_tanh.py"]
