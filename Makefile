@@ -15,11 +15,13 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-generate: $(READY)  ## derive, prove, write generated/, compare with autograd, print the table
+generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
 	$(BIN)/python -m codegen
+	$(BIN)/python -m codegen report
 
 check: $(READY)  ## say whether generated/ is up to date; writes nothing
 	$(BIN)/python -m codegen --check
+	$(BIN)/python -m codegen report --check
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -30,7 +32,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 test: lint check  ## everything that must hold before a commit
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
@@ -55,4 +57,4 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/training_step.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache

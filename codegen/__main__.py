@@ -4,4 +4,5 @@ import sys
 
 from codegen.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # the processes that derive in parallel import this file
+    sys.exit(main())

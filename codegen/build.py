@@ -14,11 +14,14 @@ from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import (
+    Default,
     Function,
     LengthOf,
+    Load,
     Number,
     Parameter,
     Program,
+    Quotient,
     Requirement,
     SizeOf,
     Step,
@@ -28,10 +31,11 @@ from codegen.program import (
 from derive.closed_form import ClosedStatement
 from derive.definition import Definition, Statement
 from derive.forward_plan import forward_plan
-from derive.layout import Layout, layouts, layouts_of
-from derive.nodes import Flatten, Max
+from derive.layout import Layout, layouts, layouts_of, plain
+from derive.made_axes import known_sizes
+from derive.nodes import Flatten, Max, Reshaping
 from derive.proof import Proved
-from derive.symbols import Axis, Tensor, size_divisors
+from derive.symbols import Axes, Axis, Tensor, size_divisors
 from derive.text import formula
 
 ZERO = Number(Fraction(0))
@@ -43,6 +47,11 @@ def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
     ``source`` is the file that holds the mathematics.
     """
     return _Builder(proved).program(source, source_hash)
+
+
+def _product(lengths: Iterable[Value]) -> Value:
+    lengths = tuple(lengths)
+    return lengths[0] if len(lengths) == 1 else Times(tuple((v, False) for v in lengths))
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,12 @@ class _Builder:
             formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
             proved=self.proved.summary,
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
+            several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
                 (self.sizes[flat], tuple(self.sizes[part] for part in parts))
                 for flat, parts in definition.flattened
             ),
+            fixed=tuple((self.sizes[axis], n) for axis, n in definition.fixed.items()),
             requirements=tuple(self._requirements()),
             labels=tuple(self._label_ranges()),
             forward=self._forward(),
@@ -143,11 +154,12 @@ class _Builder:
         output = self.definition.output
         chain = self.form.chain
         parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
-        parameters += [p for p in self._inputs() if p.role != "scalar"]
+        numbers = [p for p in self._inputs() if p.role in ("size", "scalar")]
+        parameters += [p for p in self._inputs() if p not in numbers]
         parameters += [
             Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
         ]
-        parameters += [p for p in self._inputs() if p.role == "scalar"]
+        parameters += numbers
         lines = [
             _Line(
                 a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name]
@@ -185,7 +197,9 @@ class _Builder:
             line.tensor.name: line.layout for line in lines
         }
         lowering = Lowering(known, self.definition.axes, statements, saved)
-        steps: list[Step] = []
+        steps: list[Step] = [
+            Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
+        ]
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
@@ -201,11 +215,23 @@ class _Builder:
     # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
-        tensors = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.definition.inputs]
-        scalars = [
-            Parameter(t.name, (), "scalar", default) for t, default in self.definition.scalars
+        optional = dict(self.definition.optional)
+        tensors = [
+            Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
+            for t in self.definition.inputs
         ]
-        return tensors + scalars
+        sizes = [Parameter(name, (), "size") for name, _ in self.definition.size_arguments]
+        lowering = Lowering({}, self.definition.axes)
+        scalars = [
+            Parameter(
+                t.name,
+                (),
+                "scalar",
+                lowering.value(default, ()) if isinstance(default, Expr) else default,
+            )
+            for t, default in self.definition.scalars
+        ]
+        return tensors + sizes + scalars
 
     def _needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that
@@ -228,15 +254,32 @@ class _Builder:
         steps: list[Step] = []
         for line in self._gradient_lines():
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
-        carried = {axis for p in [upstream, *saved] for axis in p.axes}
         names = {axis.name: name for axis, name in self.sizes.items()}
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
-        carried |= {same[axis] for axis in carried if axis in same}
-        for flat, parts in self.definition.flattened:
-            if carried >= {same[part.name] for part in parts}:
-                carried.add(flat.name)
-        missing = sorted({same[axis] for axis in sizes_used(steps)} - carried)
-        return saved + [Parameter(names[axis], (), "size") for axis in missing]
+        used = {same[axis] for axis in sizes_used(steps)}
+        shapes = self._shapes_needed(used, [upstream, *saved])
+        missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
+        tensors = [p for p in saved if p.role != "scalar"]
+        return [
+            *tensors,
+            *shapes,
+            *saved[len(tensors) :],
+            *(Parameter(names[axis], (), "size") for axis in missing),
+        ]
+
+    def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
+        """An argument for every `Axes` that the backward speaks of and whose dimensions none of
+        its tensors has.
+        """
+        shown = {dim.axis for p in parameters for dim in p.layout if not dim.one}
+        spoken_of = {axis for t in self.definition.differentiable for axis in t.axes}
+        return [
+            Parameter(self.sizes[axis], plain([axis]), "shape")
+            for axis in self.definition.axes
+            if isinstance(axis, Axes)
+            and axis not in shown
+            and (axis in spoken_of or axis.name in used)
+        ]
 
     def _at_hand(self) -> frozenset[str]:
         """What the backward knows by name."""
@@ -272,10 +315,13 @@ class _Builder:
         }
         taken |= {v.tensor.name for v in self.form.relations.values}
         taken |= {f"d{name}" for name in taken}
+        arguments = {axis: name for name, axis in self.definition.size_arguments}
+        taken |= set(arguments.values())
         names = {}
         for axis in self.definition.axes:
             original = self.definition.size(axis)
-            names[axis] = f"{original.name}_size" if original.name in taken else original.name
+            own = f"{original.name}_size" if original.name in taken else original.name
+            names[axis] = arguments.get(original, own)
         return names
 
     def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
@@ -284,26 +330,42 @@ class _Builder:
         same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
         wanted = {same[axis] for axis in sizes_used(steps)}
         wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
-        given = {p.name for p in parameters if p.role == "size"}
+        given = {p.name for p in parameters if p.role in ("size", "shape")}
         found = []
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
-            found.append((by_axis[axis], self._length(axis, parameters)))
+            found.append((by_axis[axis], self._lengths(parameters)[axis]))
         return tuple(found)
 
-    def _length(self, axis: str, parameters: Sequence[Parameter]) -> Value:
-        """The length of an axis: of a dimension of the first argument that has it, or the product
-        of those that were flattened into it.
+    def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
+        """The length of every axis that is known: that of a dimension of the first argument that
+        has it, a number, an argument itself, or what follows from those of other axes.
         """
-        same = {a.name: self.definition.size(a).name for a in self.definition.axes}
+        definition, found = self.definition, {}
         for p in parameters:
             for i, dim in enumerate(p.layout):
-                if not dim.one and same[dim.axis.name] == axis:
-                    return LengthOf(p.name, i)
-        flattened = {a.name: parts for a, parts in self.definition.flattened}
-        lengths = [self._length(same[part.name], parameters) for part in flattened[axis]]
-        return Times(tuple((length, False) for length in lengths))
+                if not dim.one:
+                    axis = definition.size(dim.axis)
+                    shown = p.role == "shape"
+                    length = SizeOf(axis.name) if shown else LengthOf(p.name, i)
+                    found.setdefault(axis, length)
+        for axis, length in definition.fixed.items():
+            found[axis] = Number(Fraction(length))
+        given = {p.name for p in parameters if p.role == "size"}
+        for axis in definition.axes:
+            if self.sizes[axis] in given:
+                found.setdefault(definition.size(axis), Load(self.sizes[axis]))
+        flattened = dict(definition.flattened)
+        for axis, others in known_sizes(found, flattened).items():
+            if others == flattened.get(axis):
+                found[axis] = _product(found[part] for part in others)
+            else:
+                flat, *parts = others
+                by = " * ".join(self.sizes[part] for part in parts)
+                divisor = _product(found[part] for part in parts)
+                found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
+        return {axis.name: length for axis, length in found.items()}
 
     # -- what is refused ------------------------------------------------------
 
@@ -311,21 +373,26 @@ class _Builder:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        for statement in self.definition.statements:
-            for divisor in size_divisors(statement.expression):
+        formulas: list[tuple[str, Expr]] = [
+            (t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)
+        ]
+        formulas += [(s.name, s.expression) for s in self.definition.statements]
+        formulas += [(v.tensor.name, v.expression) for v in self.plan]
+        for name, e in formulas:
+            for divisor in size_divisors(e):
                 if divisor not in seen:
                     seen.add(divisor)
                     yield Requirement(
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
                         ),
                     )
-            for largest in sorted(statement.expression.atoms(Max), key=str):
+            for largest in sorted(e.atoms(Max), key=str):
                 size = self.definition.size(largest.axes[0])
                 if size not in seen:
                     seen.add(size)
@@ -333,13 +400,14 @@ class _Builder:
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        statement.name,
+                        name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
 
-            for node in sorted(statement.expression.atoms(Flatten), key=str):
-                parts = tuple(map(self.definition.size, node.axes))
+            for node in sorted(e.atoms(Reshaping), key=str):
+                flattens = isinstance(node, Flatten)
+                parts = tuple(map(self.definition.size, node.axes if flattens else node.into))
                 flat = self.definition.size(node.flat)
                 if (flat, parts) not in seen:
                     seen.add((flat, parts))
@@ -347,8 +415,10 @@ class _Builder:
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        statement.name,
-                        f"flattens {' x '.join(a.name for a in parts)} into {flat}",
+                        name,
+                        f"flattens {' x '.join(a.name for a in parts)} into {flat}"
+                        if flattens
+                        else f"splits {flat} into {' x '.join(a.name for a in parts)}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -17,16 +17,19 @@ from rich.table import Table
 from rich.text import Text
 
 from codegen.build import program_of
-from codegen.driver import Generated, generate
+from codegen.cache import Cache, cache_folder
+from codegen.emitting import emit_all
+from codegen.quality import Emitted
+from codegen.report import FILE, report
 from codegen.targets import targets
 from codegen.writing import write_modules
 from derive.checking.command import check_command
 from derive.command import guarded, list_command
 from derive.errors import QuestionError
+from derive.forward import Forward
 from derive.library import forwards_from, list_forwards
 from derive.presentation.command import show_command, site_command
 from derive.proof import Proved
-from derive.text import formula
 from derive.writing import current
 
 DONE, WRONG = 0, 1
@@ -34,11 +37,30 @@ PLAIN_WIDTH = 160
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m codegen") -> int:
-    """Generate code for the named forwards, or for all of ``derive/math``."""
+    """Generate code for the named forwards, or for all of ``derive/math``; ``report`` as the first
+    word writes the report of them.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["report"]:
+        return report_command(arguments[1:], f"{program} report")
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Derive, prove and write out backward passes as vectorized torch code.",
+        description="Derive, prove and write out backward passes as vectorized torch code. "
+        f"A table of their quality: {program} report.",
     )
+    options = _options(parser, arguments)
+    return guarded(lambda: _generate(options.names, options.out, options.check, _cache(options)))
+
+
+def report_command(arguments: Sequence[str], program: str = "gradform report") -> int:
+    """Write a table of quality: closed forms, costs, what was proved, errors."""
+    parser = argparse.ArgumentParser(prog=program, description=report_command.__doc__)
+    options = _options(parser, arguments)
+    return guarded(lambda: _report(options.names, options.out, options.check, _cache(options)))
+
+
+def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """What generating and reporting have in common: which forwards, where, and how."""
     parser.add_argument(
         "names",
         nargs="*",
@@ -52,19 +74,27 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 where a file is out of date"
     )
-    options = parser.parse_args(arguments)
-    return guarded(lambda: _run(options.names, options.out, options.check))
+    parser.add_argument(
+        "--no-cache", action="store_true", help="derive and prove all anew, and keep nothing"
+    )
+    return parser.parse_args(arguments)
+
+
+def _cache(options: argparse.Namespace) -> Cache:
+    return Cache(None if options.no_cache else cache_folder())
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
     """The console script: ``gradform`` alone regenerates; it has the verbs list, show,
-    check, site."""
+    check, report, site.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
         "list": lambda rest: list_command(rest, "gradform list"),
         "site": lambda rest: site_command(rest, "gradform site"),
         "show": lambda rest: show_command(rest, "gradform show", _lines_of_code),
         "check": lambda rest: check_command(rest, "gradform check"),
+        "report": report_command,
     }
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])
@@ -77,28 +107,53 @@ def _lines_of_code(proved: Proved) -> dict[str, str]:
     return targets["torch"].backward_lines(program)
 
 
-def _run(names: Sequence[str], out: Path, check: bool) -> int:
+def _generate(names: Sequence[str], out: Path, check: bool, cache: Cache) -> int:
+    results = _emitted(_forwards(names, out), cache)
+    texts = {out / result.file: result.text for result in results}
+    if check:
+        outdated = _outdated(texts)
+        _console().print(_table(results))
+        return _said(outdated)
+    write_modules(texts)
+    _console().print(_table(results))
+    files = ", ".join(result.file for result in results)
+    _console().print(f"written to {out}: {files}", soft_wrap=True)
+    return DONE
+
+
+def _report(names: Sequence[str], out: Path, check: bool, cache: Cache) -> int:
+    results = _emitted(_forwards(names, out), cache)
+    path = out / FILE
+    text = report(results, current(path))
+    if check:
+        return _said(_outdated({path: text}))
+    write_modules({path: text})
+    _console().print(f"written to {path}", soft_wrap=True)
+    return DONE
+
+
+def _outdated(texts: Mapping[Path, str]) -> list[Path]:
+    """The files that differ from what they should be; the differences are printed."""
+    return [path for path, text in texts.items() if _show_difference(path, text)]
+
+
+def _said(outdated: Sequence[Path]) -> int:
+    if outdated:
+        names = ", ".join(map(str, outdated))
+        _console(stderr=True).print(
+            f"out of date: {names}; run the same command without --check", style="bold red"
+        )
+    return WRONG if outdated else DONE
+
+
+def _forwards(names: Sequence[str], out: Path) -> list[type[Forward]]:
+    """Those that are meant, each once; all of ``derive/math`` without a name."""
     if out.exists() and not out.is_dir():
         raise QuestionError(f"{out} is not a folder", "choose another one with --out")
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
     forwards = list({(f.definition.place.file, f.__name__): f for f in forwards}.values())
     _refuse_same_file(forwards)
-    results = _generated(forwards)
-    texts = {out / result.file: result.text for result in results}
-    if check:
-        outdated = [path for path, text in texts.items() if _report_difference(path, text)]
-        _console().print(_table(results))
-        if outdated:
-            names = ", ".join(map(str, outdated))
-            _console(stderr=True).print(
-                f"out of date: {names}; run the same command without --check", style="bold red"
-            )
-        return WRONG if outdated else DONE
-    write_modules(texts)
-    files = ", ".join(result.file for result in results)
-    _console().print(_table(results))
-    _console().print(f"written to {out}: {files}", soft_wrap=True)
-    return DONE
+    return forwards
 
 
 def _refuse_same_file(forwards) -> None:
@@ -114,22 +169,19 @@ def _refuse_same_file(forwards) -> None:
             )
 
 
-def _generated(forwards) -> list[Generated]:
-    results = []
+def _emitted(forwards: Sequence[type[Forward]], cache: Cache) -> list[Emitted]:
+    """All of them, with a bar that shows how far it is."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = _console(stderr=True)
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task("", total=len(forwards))
-        for forward in forwards:
-            name = forward.definition.snake
-
-            def progress(what: str, name: str = name) -> None:
-                bar.update(task, description=f"{name}: {what}")
-
-            results.append(generate(forward, progress=progress))
-            bar.advance(task)
-    return results
+        return emit_all(
+            forwards,
+            cache,
+            lambda name, what: bar.update(task, description=f"{name}: {what}"),
+            lambda name: bar.update(task, advance=1, description=name),
+        )
 
 
 def _console(stderr: bool = False) -> Console:
@@ -146,7 +198,7 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def _table(results: Sequence[Generated]) -> Table:
+def _table(results: Sequence[Emitted]) -> Table:
     table = Table(show_lines=True)
     for title, options in {
         "function": {"no_wrap": True},
@@ -157,25 +209,18 @@ def _table(results: Sequence[Generated]) -> Table:
     }.items():
         table.add_column(title, **options)
     for result in results:
-        form = result.proved.closed_form
+        quality = result.quality
         table.add_row(
-            Text(result.program.name),
-            Text("\n".join(f"{s.tensor} = {formula(s.expression)}" for s in form.statements)),
-            Text(_proved(result)),
-            Text(f"{result.largest_difference:.1e}"),
-            Text(f"{result.seconds:.2f} s"),
+            Text(quality.name),
+            Text("\n".join(quality.closed_form)),
+            Text(quality.proved),
+            Text(f"{quality.difference:.1e}"),
+            Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),
         )
     return table
 
 
-def _proved(result: Generated) -> str:
-    batches = result.proved.gradients[0].sizes
-    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
-    small = f"exact for {shown}" if shown else "exact"
-    return f"{small}; every size" if result.proved.every_size else f"{small}; only those"
-
-
-def _report_difference(path: Path, text: str) -> bool:
+def _show_difference(path: Path, text: str) -> bool:
     """Print how the file differs from what it should be; whether it does."""
     old = current(path)
     if old == text:

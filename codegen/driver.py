@@ -4,6 +4,7 @@
     program_of                 Proved  -> Program   shapes, indices, checks: every decision
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
+    Target.rounding            str     -> Rounding  and beside it in single precision
     write_modules              texts   -> files     all of them or none
 
 `generate` takes one forward through all but the last; ``tests/test_codegen.py`` holds it to this.
@@ -19,11 +20,12 @@ from pathlib import Path
 
 from codegen.build import program_of
 from codegen.program import Program
+from codegen.quality import Emitted, Quality, Rounding
 from codegen.targets import Target, targets
-from derive.definition import Definition
 from derive.derivation import derive
 from derive.errors import UnprovedError
 from derive.forward import Forward
+from derive.layout import shape
 from derive.library import source_hash
 from derive.proof import Proved
 
@@ -32,13 +34,14 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Generated:
-    """A module that is ready to be written: its file name and text, and what is known of it."""
+    """A module that is ready to be written: its file name and text, and all that is known of it."""
 
     file: str
     text: str
     proved: Proved
     program: Program
     largest_difference: float
+    rounding: Rounding
     seconds: float
 
 
@@ -60,19 +63,46 @@ def generate(
     text = target.render(program)
     progress("comparing with autograd")
     file = f"{definition.snake}{target.suffix}"
-    difference = _compared(target, file, text, definition, program)
-    if not difference <= TOLERANCE:
-        raise UnprovedError(
-            f"{definition.name}: the code that was written is {difference:.1e} away from autograd "
-            f"in double precision (at most {TOLERANCE:.0e} is allowed); nothing was emitted"
-        )
-    return Generated(file, text, proved, program, difference, time.perf_counter() - start)
-
-
-def _compared(
-    target: Target, file: str, text: str, definition: Definition, program: Program
-) -> float:
     with tempfile.TemporaryDirectory(prefix="gradform-") as folder:
         path = Path(folder) / file
         path.write_text(text, encoding="utf-8")
-        return target.largest_difference(path, definition, program)
+        difference = target.largest_difference(path, definition, program)
+        if not difference <= TOLERANCE:
+            raise UnprovedError(
+                f"{definition.name}: the code that was written is {difference:.1e} away from "
+                f"autograd in double precision (at most {TOLERANCE:.0e} is allowed); "
+                "nothing was emitted"
+            )
+        rounding = target.rounding(path, definition, program)
+    seconds = time.perf_counter() - start
+    return Generated(file, text, proved, program, difference, rounding, seconds)
+
+
+def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
+    """What of `Generated` is written, and what is reported of it."""
+    program = generated.program
+    counts = target.counts(program)
+    quality = Quality(
+        name=program.name,
+        closed_form=program.formulas,
+        saved=tuple(
+            f"{p.name} {shape(p.layout)}"
+            for p in program.backward.tensors[1:]  # the first is the upstream gradient
+        ),
+        reductions=counts.reductions,
+        full=counts.full,
+        forward=counts.forward,
+        backward=counts.backward,
+        proved=_sizes_proved(generated.proved),
+        difference=generated.largest_difference,
+        rounding=generated.rounding,
+        seconds=generated.seconds,
+    )
+    return Emitted(generated.file, generated.text, quality)
+
+
+def _sizes_proved(proved: Proved) -> str:
+    batches = proved.gradients[0].sizes
+    shown = ", ".join("x".join(str(n) for _, n in batch) for batch in batches if batch)
+    small = f"exact for {shown}" if shown else "exact"
+    return f"{small}; every size" if proved.every_size else f"{small}; only those"

@@ -51,6 +51,18 @@ class SizeOf(Value):
 
 
 @dataclass(frozen=True)
+class Quotient(Value):
+    """The length of a part of the axis called ``flat``: its length divided by that of the other
+    parts, ``by`` in words. It is refused where it is not whole.
+    """
+
+    dividend: Value
+    divisor: Value
+    flat: str
+    by: str
+
+
+@dataclass(frozen=True)
 class LengthOf(Value):
     """The length of a dimension of an argument."""
 
@@ -213,6 +225,13 @@ class Pick(Value):
 
 
 @dataclass(frozen=True)
+class Positions(Value):
+    """0, 1, 2, ... along its one dimension, which is as long as the axis called ``size``."""
+
+    size: str
+
+
+@dataclass(frozen=True)
 class OneHotOf(Value):
     """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
     would do.
@@ -269,6 +288,13 @@ class Assign(Step):
 
 
 @dataclass(frozen=True)
+class Default(Step):
+    """The argument ``name`` is ``value`` where it was left out."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
 class AddAt(Step):
     """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
     names.
@@ -300,14 +326,23 @@ def _values_among(items) -> Iterator[Value]:
             yield from _values_among(item)
 
 
+NUMBERS = ("scalar", "size", "shape")  # the roles of arguments that are no tensors
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: a tensor with its layout, or a number with a default."""
+    """An argument: a tensor with its layout, or a number.
+
+    ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
+    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'statement', 'adjoint',
+    and for what is no tensor 'scalar', 'size' (the length of an axis) or 'shape' (the dimensions
+    that an `Axes` stands for).
+    """
 
     name: str
     layout: Layout = ()
     role: str = "input"
-    default: float | None = None
+    default: float | Value | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -347,12 +382,20 @@ class Function:
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
-        return tuple(p for p in self.parameters if p.role not in ("scalar", "size"))
+        return tuple(p for p in self.parameters if p.role not in NUMBERS)
+
+    @property
+    def shapes(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.role == "shape")
 
 
 @dataclass(frozen=True)
 class Program:
-    """Everything a target needs to write a module. ``notes`` are the lines of its docstring."""
+    """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
+
+    ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
+    number of dimensions.
+    """
 
     name: str
     title: str
@@ -362,7 +405,9 @@ class Program:
     formulas: tuple[str, ...]
     proved: str
     sizes: tuple[tuple[str, str], ...]
+    several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
+    fixed: tuple[tuple[str, int], ...]
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
     forward: Function

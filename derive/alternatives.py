@@ -18,7 +18,8 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp,
 from derive.cost import Cost, cost_of, is_evaluated
 from derive.facts import Facts, along
 from derive.nodes import ArgMax, Max, Sum
-from derive.relations import Relations, Value
+from derive.parts import Value
+from derive.relations import Relations
 from derive.steps import Record, Step
 from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere

@@ -10,7 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Abs, Expr, Integer, Piecewise, S, expand, sign
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Indexed,
+    Integer,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    expand,
+    expand_mul,
+    sign,
+)
 from sympy import Sum as SymbolicSum
 from sympy.core.relational import Relational
 
@@ -28,8 +43,86 @@ def vanishes_by_cases(
 
     Between two cases a denominator may be zero: nothing is said about that.
     """
-    if any(total.has(*CHOOSING) for total in e.atoms(SymbolicSum)):
-        return False  # a case for each of its terms
+    for group in _under_one_sum(e):
+        if any(total.has(*CHOOSING) for total in group.atoms(SymbolicSum)):
+            return False  # a case for each of its terms
+        if not all(_vanishes(part, is_zero, is_positive) for part in _independent(group)):
+            return False
+    return True
+
+
+def _under_one_sum(e: Expr) -> list[Expr]:
+    """What has to vanish for ``e`` to vanish: of sums along the same indices their terms, as in
+    Sum(f, N) + Sum(g, N) = Sum(f + g, N), and what is no sum.
+
+    The entries of a tensor are taken as independent of each other.
+    """
+    groups: dict[tuple, list[Expr]] = {}
+    for term in _terms(e):
+        factors = Mul.make_args(term)
+        sums = [f for f in factors if isinstance(f, SymbolicSum)]
+        indices: tuple = ()
+        if len(sums) == 1:
+            rest = Mul(*(f for f in factors if f is not sums[0]))
+            inside, indices = _by_sizes(sums[0])
+            if not rest.free_symbols & set(sums[0].variables):
+                term = rest * inside
+            else:
+                indices = ()
+        groups.setdefault(indices, []).append(term)
+    return [_with_symbols(Add(*group)) for group in groups.values()]
+
+
+def _by_sizes(total: SymbolicSum) -> tuple[Expr, tuple]:
+    """The term of a sum, its indices called by their limits where no two have the same, and the
+    limits.
+    """
+    limits = sorted((limit[1:] for limit in total.limits), key=str)
+    if len({*limits}) < len(limits):
+        return total.function, total.limits
+    names = {v: Symbol(f"at_{high}", integer=True) for v, _, high in total.limits}
+    return total.function.xreplace(names), tuple(limits)
+
+
+def _with_symbols(e: Expr) -> Expr:
+    """``e`` with a symbol for every entry of a tensor that lies under no sum."""
+    bound = {v for total in e.atoms(SymbolicSum) for v in total.variables}
+    entries = [entry for entry in e.atoms(Indexed) if not entry.free_symbols & bound]
+    return e.xreplace({entry: Dummy(str(entry), real=True) for entry in entries})
+
+
+def _independent(e: Expr) -> list[Expr]:
+    """Parts whose sum is ``e``, each with its own powers of the symbols that are factors alone.
+
+    a*f(x) + b*f(y) vanishes where both do: the cases of x and those of y need not be crossed.
+    """
+    terms = [Mul.make_args(term) for term in _terms(e)]
+    plain = [[f for f in factors if _is_plain(f)] for factors in terms]
+    inside = [f for factors in terms for f in factors if not _is_plain(f)]
+    bound = set().union(*(f.free_symbols for f in inside))
+    parts: dict[Expr, list[Expr]] = {}
+    for factors, powers in zip(terms, plain, strict=True):
+        outside = Mul(*(f for f in powers if not f.free_symbols & bound))
+        parts.setdefault(outside, []).append(Mul(*factors))
+    return [Add(*part) for part in parts.values()]
+
+
+def _terms(e: Expr) -> list[Expr]:
+    """The terms of ``e``, its outer products multiplied out."""
+    multiplied = Add(*(expand_mul(term, deep=False) for term in Add.make_args(e)))
+    return list(Add.make_args(multiplied))
+
+
+def _is_plain(factor: Expr) -> bool:
+    """A symbol, or a whole power of one."""
+    return factor.is_Symbol or (
+        isinstance(factor, Pow) and factor.base.is_Symbol and factor.exp.is_Integer
+    )
+
+
+def _vanishes(
+    e: Expr, is_zero: Callable[[Expr], bool], is_positive: Callable[[Expr], bool]
+) -> bool:
     left = MOST_CASES
     open_cases: list[tuple[Expr, Signs, bool]] = [(e, {}, False)]
     while open_cases:

@@ -15,8 +15,8 @@ the record of every step.
 5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
 6. *rewrite again*: a saved value is replaced where something equal is cheaper
    (``alternatives.py``);
-7. *stable*: a logarithm of products is split where an exponential in it could overflow, and where
-   a choice is 0 nothing is divided;
+7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
+   products is split where an exponential in it could, and where a choice is 0 nothing is divided;
 8. the cheapest of all that was found is taken (``cost.py``).
 """
 
@@ -47,6 +47,7 @@ from derive.traversal import everywhere
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
+quotients = tuple(i for i in identities if i.name == "common denominator")
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,9 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
     pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
     pairs = improved(pairs, knowledge, drafted.record)
+    pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
+    pairs = improved(pairs, knowledge, drafted.record)
+    pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
@@ -314,6 +318,13 @@ def _closed(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool, record: 
 def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
     why = "what the terms have in common goes outside"
     return record.add(target, "factor", e, factored(e), why)
+
+
+def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
+    """``e`` in values that do not overflow, where there is such a form."""
+    safe = knowledge.relations.scales.after_forward().safe(e)
+    safe = e if safe == e else factored(safe)
+    return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:

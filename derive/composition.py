@@ -11,14 +11,17 @@ larger expression the block takes the forward's own name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
-from sympy import Expr, Rational
+from sympy import Expr, Mul, Rational
 
 from derive.declarations import Declaration
 from derive.errors import NotationError, Place
 from derive.nodes import ArrayNode
-from derive.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.splicing import spliced, taken_along, the_one
+from derive.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Call:
 
     definition: object
     arguments: dict[str, Expr]
-    axes: dict[Axis, Axis]
+    axes: dict[Axis, tuple[Axis, ...]]
 
 
 class PendingBlock(Tensor):
@@ -55,9 +58,10 @@ def block_call(forward, args, kwargs) -> PendingBlock:
     global _calls
     definition = forward.definition
     arguments = _bound(definition, args, kwargs)
-    axes = _bound_axes(definition, arguments)
+    sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
+    axes = _bound_axes(definition, arguments, sizes)
     _calls += 1
-    output = [axes.get(axis, axis) for axis in definition.output.axes]
+    output = spliced(definition.output.axes, {a: (a,) for a in definition.axes} | axes)
     return PendingBlock(Call(definition, arguments, axes), output, _calls)
 
 
@@ -73,7 +77,7 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
         while block in body.places or block == name:
             block, number = f"{snake}_{number}", number + 1
         placed = _instantiated(body, block, pending.call, place)
-        if placed.axes != pending.axes:
+        if set(placed.axes) != set(pending.axes):
             raise NotationError(
                 f"{pending.call.definition.name}(...) has its result along "
                 f"{', '.join(map(str, placed.axes))} here, because the names of its own axes are "
@@ -86,8 +90,12 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
 
 def _bound(definition, args, kwargs) -> dict[str, Expr]:
     names = [t.name for t in definition.inputs]
-    scalars = {t.name: default for t, default in definition.scalars}
-    order = names + list(scalars)
+    scalars = {
+        t.name: default if isinstance(default, Expr) else Rational(str(default))
+        for t, default in definition.scalars
+    }
+    sizes = [name for name, _ in definition.size_arguments]
+    order = names + sizes + list(scalars)
     signature = f"{definition.name}({', '.join(order)})"
     if len(args) > len(order):
         raise NotationError(
@@ -101,11 +109,19 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
                 f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
             )
         given[name] = value
-    missing = [name for name in names if name not in given]
+    optional = {t.name: Rational(str(default)) for t, default in definition.optional}
+    missing = [name for name in names + sizes if name not in given and name not in optional]
     if missing:
+        what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
         raise NotationError(
-            f"{signature} lacks {missing[0]}", "pass a tensor for each of its inputs"
+            f"{signature} lacks {missing[0]}", f"pass {what}, for each of its arguments"
         )
+    for name in sizes:
+        if not isinstance(given[name], Axis):
+            raise NotationError(
+                f"{signature}: {name} is the size of an axis, got {given[name]}",
+                'pass an axis: G = Axis("G"), with groups = Size(G), or Axis("G", 4)',
+            )
     for name, value in given.items():
         if isinstance(value, Declaration):
             value._operator()
@@ -117,27 +133,34 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
             raise NotationError(
                 f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
             )
-    for t in definition.inputs:
+    for t in (t for t in definition.inputs if t.name in given):
         if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
             what = "a label" if t.role == "label" else "a tensor, not a label"
             raise NotationError(
                 f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
             )
-    return {name: given.get(name, Rational(str(scalars.get(name, 0)))) for name in order}
+    defaults = optional | scalars
+    return {name: given[name] if name in given else defaults[name] for name in order}
 
 
-def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
-    axes: dict[Axis, Axis] = {}
-    for t in definition.inputs:
+def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:
+    """Every axis of the inputs and the sizes, with those of the arguments in its place: one, or
+    for an `Axes` any number.
+    """
+    axes: dict[Axis, tuple[Axis, ...]] = {axis: (given,) for axis, given in sizes.items()}
+    left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
+    for t in (t for t in definition.inputs if t not in left_out):
         value = arguments[t.name]
         actual = (
             value.axes
             if isinstance(value, Tensor)
             else sorted(axes_of(value), key=lambda a: a.name)
         )
-        shape = ", ".join(axis.name for axis in t.axes)
+        shape = ", ".join(axis.dims for axis in t.axes)
         got = ", ".join(axis.name for axis in actual)
-        if len(actual) != len(t.axes):
+        several = next((axis for axis in t.axes if isinstance(axis, Axes)), None)
+        more = len(actual) - len(t.axes)
+        if more < -1 or (more and several is None):
             raise NotationError(
                 f"{definition.name}: {t.name} has the axes ({shape}), {value} has ({got})",
                 "pass a tensor with as many axes, in the same order",
@@ -147,14 +170,24 @@ def _bound_axes(definition, arguments) -> dict[Axis, Axis]:
                 f"{definition.name}: {value} has several axes in no particular order",
                 "give the expression a name on a line before, and pass that",
             )
-        for formal, axis in zip(t.axes, actual, strict=True):
-            if axes.setdefault(formal, axis) != axis:
+        rest = iter(actual)
+        for formal in t.axes:
+            taken = tuple(islice(rest, 1 + more if formal == several else 1))
+            if axes.setdefault(formal, taken) != taken:
+                before = ", ".join(map(str, axes[formal])) or "no axis"
                 raise NotationError(
                     f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is "
-                    f"{axes[formal]} already, but {value} has ({got})",
-                    f"pass a tensor along {axes[formal]}, or rename the axis with Rename",
+                    f"{before} already, but {value} has ({got})",
+                    f"pass a tensor along {before}, or rename the axis with Rename",
                 )
-    if len(set(axes.values())) != len(axes):
+            if formal.length is not None and [axis.length for axis in taken] != [formal.length]:
+                raise NotationError(
+                    f"{definition.name}: {t.name} has {formal.declaration}, {value} has "
+                    f"{', '.join(axis.declaration for axis in taken)}",
+                    f"pass a tensor along an axis of {formal.length} entries",
+                )
+    taken = [axis for bound in axes.values() for axis in bound]
+    if len(set(taken)) != len(taken):
         raise NotationError(
             f"{definition.name}: two of its axes would become the same axis",
             "rename one with Rename",
@@ -167,19 +200,34 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     that name itself.
     """
     definition, axes = call.definition, dict(call.axes)
+    for axis in definition.fixed:
+        if axis not in axes:
+            taken = (axis,) in axes.values()
+            axes[axis] = (Axis(f"{axis.name}_{block}", axis.length) if taken else axis,)
     for _, original in definition.twins:
-        axes.setdefault(original, original)
+        axes.setdefault(original, (original,))
     for twin, original in definition.twins:
         if twin not in axes:
-            axes[twin] = body.axis_for(twin, axes[original], axes, block)
+            one = the_one(original, axes, f"{definition.name} renames it to {twin}")
+            axes[twin] = (body.axis_for(twin, one, spliced(axes, axes), block),)
     for flat, parts in definition.flattened:
+        for part in parts if flat in axes else ():
+            if part not in axes:
+                axes[part] = (body.axis_for(part, (), spliced(axes, axes), block),)
         if flat not in axes:
-            axes[flat] = body.axis_for(flat, tuple(axes[part] for part in parts), axes, block)
+            made_of = spliced(parts, axes)
+            axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
     tensors: dict[str, Expr] = {}
+    defaults = {t.name: default for t, default in definition.scalars}
+    without_gradient = {t.name for t in definition.inputs if t.role == "given"}
     for name, value in call.arguments.items():
+        if value.atoms(Axis) and name in defaults and value == defaults[name]:
+            value = _translated(value, {}, axes)  # its sizes are those of the callee
         value = placed_block(body, f"{block}_{name}", value, place)
         if not isinstance(value, Tensor) and tensors_in(value):
             value = body.state(f"{block}_{name}", value, place, block)
+        if name in without_gradient:
+            _check_without_gradient(body, definition, name, value)
         tensors[name] = value
     for statement in definition.statements:
         last = statement.tensor == definition.output
@@ -188,17 +236,33 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         if is_constant(value) and not last:
             tensors[statement.name] = value  # of the numbers that it was called with
             continue
-        home = [axes[axis] for axis in statement.tensor.home]
-        tensors[statement.name] = body.state(name, value, place, block).along(home)
+        tensors[statement.name] = body.state(name, value, place, block)
     return tensors[definition.output.name]
 
 
-def _translated(e, tensors: dict[str, Expr], axes: dict[Axis, Axis]):
+def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
+    """A `Given` passes no gradient on, so nothing that needs one may get lost in it."""
+    source = body.differentiable_in(value)
+    if source is not None:
+        raise NotationError(
+            f"{definition.name}: {name} passes no gradient on, but {value} is computed from "
+            f"{source}, which has one",
+            f"declare {name} as Input in {definition.name}, or {source} as Given here",
+        )
+
+
+def _translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):
+    """An expression of the callee in the caller's tensors and axes; a size is the product of the
+    sizes of what its axis became.
+    """
     if isinstance(e, Tensor):
         target = tensors[e.name]
-        return target.along(axes[axis] for axis in e.axes) if isinstance(target, Tensor) else target
+        if not isinstance(target, Tensor):
+            return target
+        met = dict(zip(spliced(e.home, axes), spliced(e.axes, axes), strict=True))
+        return target.along(met[axis] for axis in target.axes)  # by name: the order is the caller's
     if isinstance(e, Axis):
-        return axes[e]
+        return Mul(*axes[e])
     if isinstance(e, ArrayNode):
-        return e.on(_translated(e.operand, tensors, axes), axes)
+        return taken_along(e, _translated(e.operand, tensors, axes), axes)
     return e.func(*(_translated(arg, tensors, axes) for arg in e.args)) if e.args else e

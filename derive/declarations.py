@@ -1,11 +1,13 @@
-"""What a class body declares: differentiable inputs, labels and numbers."""
+"""What a class body declares: tensors with and without a gradient, labels and numbers."""
 
 from __future__ import annotations
 
 import math
 
+from sympy import Expr
+
 from derive.errors import NotationError
-from derive.symbols import Axis, Tensor, checked_name
+from derive.symbols import Axis, Tensor, check_axes, checked_name, is_number_or_size
 
 
 class Declaration:
@@ -15,7 +17,8 @@ class Declaration:
 
     role = ""
 
-    def __init__(self, *axes: Axis):
+    def __init__(self, *axes: Axis, default: float | None = None):
+        self.default = None if default is None else _number(type(self).__name__, default)
         for axis in axes:
             if not isinstance(axis, Axis):
                 raise NotationError(
@@ -27,6 +30,8 @@ class Declaration:
                 f"{type(self).__name__} has the same axis twice",
                 "give the second one a name of its own",
             )
+        written = f"{type(self).__name__}({', '.join(axis.name for axis in axes)})"
+        check_axes(axes, written)
         self.axes = axes
 
     def named(self, name: str) -> Tensor:
@@ -43,9 +48,22 @@ class Declaration:
 
 
 class Input(Declaration):
-    """``x = Input(N, C)``: a differentiable tensor; ``Input()`` is a scalar tensor."""
+    """``x = Input(N, C)``: a differentiable tensor; ``Input()`` is a scalar tensor.
+
+    ``bias = Input(C, default=0)`` may be left out: then it is that number everywhere.
+    """
 
     role = "input"
+
+
+class Given(Declaration):
+    """``weight = Given(C)``: a tensor without gradient, such as a mask, weights or a target.
+
+    The generated functions take booleans and integers for it too, as the numbers that they are.
+    ``Given(C, default=1)`` may be left out: then it is that number everywhere.
+    """
+
+    role = "given"
 
 
 class Label(Declaration):
@@ -57,22 +75,54 @@ class Label(Declaration):
         return Tensor(checked_name(name, "a label"), self.axes, role="label", integer=True)
 
 
+class Size(Declaration):
+    """``groups = Size(G)``: the size of an axis that no input has, an argument of the generated
+    function. In the class body the name is the axis itself, which stands for its size.
+    """
+
+    role = "size"
+
+    def __init__(self, axis: Axis):
+        super().__init__(axis)
+        if axis.length is not None:
+            raise NotationError(
+                f"Size({axis}): {axis} always has {axis.length} entries",
+                "leave the argument out",
+            )
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+
 class Scalar(Declaration):
     """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function,
     not differentiated.
+
+    The default may be an expression in sizes: ``scale = Scalar(1 / sqrt(E))``.
     """
 
     role = "scalar"
 
-    def __init__(self, default: float):
+    def __init__(self, default: float | Expr):
         super().__init__()
-        try:
-            number = None if isinstance(default, (bool, str)) else float(default)
-        except (TypeError, ValueError, OverflowError):
-            number = None
-        if number is None or not math.isfinite(number):
-            raise NotationError(
-                f"Scalar({default!r}): the default is not a finite number",
-                "write eps = Scalar(1e-5)",
-            )
-        self.default = int(number) if isinstance(default, int) else number
+        in_sizes = isinstance(default, Expr) and bool(default.atoms(Axis))
+        if in_sizes and is_number_or_size(default) and default.free_symbols <= default.atoms(Axis):
+            self.default: float | Expr = default
+        else:
+            self.default = _number("Scalar", default)
+
+
+def _number(kind: str, default) -> float:
+    """A default as a number of Python's."""
+    try:
+        number = None if isinstance(default, (bool, str)) else float(default)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or not math.isfinite(number):
+        raise NotationError(
+            f"{kind}({default!r}): the default is not a finite number",
+            "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
+            "weight = Given(C, default=1)",
+        )
+    return int(number) if isinstance(default, int) else number

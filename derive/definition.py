@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from sympy import Expr
+from sympy import Expr, Integer, Rational
 
 from derive.errors import Place
+from derive.made_axes import known_sizes
 from derive.symbols import Axis, Tensor, tensors_in
 
 
@@ -40,20 +41,25 @@ class Statement:
 class Definition:
     """The mathematics of one forward, complete and checked.
 
-    ``inputs`` are the differentiable inputs and the labels in the order of declaration, ``axes``
+    ``inputs`` are all tensors that are passed, in the order of declaration, ``axes``
     all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
-    being, with the axis whose size they share, and ``flattened`` those that several axes became.
+    being, with the axis whose size they share, ``flattened`` those that several axes became, or
+    that became several, and ``size_arguments`` the sizes that are arguments, by name.
+    The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
+    may be left out, with the number that they then are everywhere.
     """
 
     name: str
     doc: str
     place: Place
     inputs: tuple[Tensor, ...]
-    scalars: tuple[tuple[Tensor, float], ...]
+    scalars: tuple[tuple[Tensor, float | Expr], ...]
     statements: tuple[Statement, ...]
     axes: tuple[Axis, ...]
     twins: tuple[tuple[Axis, Axis], ...] = ()
     flattened: tuple[tuple[Axis, tuple[Axis, ...]], ...] = ()
+    optional: tuple[tuple[Tensor, float], ...] = ()
+    size_arguments: tuple[tuple[str, Axis], ...] = ()
 
     @property
     def snake(self) -> str:
@@ -99,23 +105,34 @@ class Definition:
         return dict(self.twins).get(axis, axis)
 
     @cached_property
+    def fixed(self) -> Mapping[Axis, int]:
+        """The axes that always have the same number of entries, with that number."""
+        return {axis: axis.length for axis in self.axes if axis.length is not None}
+
+    @cached_property
     def independent_axes(self) -> tuple[Axis, ...]:
         """The axes whose sizes can be chosen: those of the others follow."""
-        following = dict(self.twins) | dict(self.flattened)
+        following = {*dict(self.twins), *dict(self.flattened), *self.fixed}
         return tuple(axis for axis in self.axes if axis not in following)
 
     def sizes_from(self, sizes: Mapping[Axis, int]) -> dict[Axis, int]:
-        """The size of every axis, from those of the independent ones."""
-        sizes = dict(sizes)
-        flattened = dict(self.flattened)
+        """The size of every axis, from those of enough others: of the independent ones, or of the
+        inputs and the size arguments.
+        """
+        sizes, flattened = {**self.fixed, **sizes}, dict(self.flattened)
+        for axis, others in known_sizes(sizes, flattened).items():
+            if axis in flattened and others == flattened[axis]:
+                sizes[axis] = prod(sizes[part] for part in others)
+            else:
+                sizes[axis] = sizes[others[0]] // prod(sizes[part] for part in others[1:])
+        return sizes | {axis: sizes[self.size(axis)] for axis in self.axes}
 
-        def known(axis: Axis) -> int:
-            axis = self.size(axis)
-            if axis not in sizes and axis in flattened:
-                sizes[axis] = prod(known(part) for part in flattened[axis])
-            return sizes[axis]
-
-        return sizes | {axis: known(axis) for axis in self.axes}
+    def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
+        """The default of a scalar as a number, for a batch of these sizes."""
+        if not isinstance(default, Expr):
+            return Rational(str(default))
+        whole = self.sizes_from(sizes)
+        return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
 
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""

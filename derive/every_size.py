@@ -40,7 +40,8 @@ from sympy import (
 
 from derive.definition import Definition
 from derive.exact import is_zero
-from derive.nodes import ArgMax, Flatten, Max, OneHot, Reshaping, Sum
+from derive.indexed_sum import IndexedSum
+from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum
 from derive.positive import split_log
 from derive.symbols import Axis, Tensor
 
@@ -151,6 +152,8 @@ class IndexedForward:
             return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
         if isinstance(e, Max):
             return LargestAlong(*self._row(e, at, values))
+        if isinstance(e, Position):
+            return self._position(e.axis, at)
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
         return e.func(*(self.written(arg, at, values) for arg in e.args)) if e.args else e
@@ -176,12 +179,21 @@ class IndexedForward:
         bound = self.index(axis, f"m{level}")
         return self.written(e.operand, {**at, axis: bound}, values), *bound
 
+    def _position(self, axis: Axis, at: Mapping[Axis, Index]) -> Expr:
+        """The index as a number from 0; along a flattened axis the last part runs fastest."""
+        place: Expr = Integer(0)
+        for i, size in zip(at[axis], self.sizes(axis), strict=True):
+            place = place * size + i - 1
+        return place
+
     def _one_hot(self, e: OneHot, at: Mapping[Axis, Index], values) -> Expr:
         """A delta; the label of a flattened axis names an index for each of its parts."""
         indices = at[e.axis]
         if isinstance(e.operand, ArgMax):
             row = self._row(e.operand, at, values)
             labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
+        elif e.operand.is_Integer:
+            labels = [e.operand + 1]  # indices are counted from 1 here
         else:
             ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
             labels = [self.entry(e.operand, at, end) for end in ends]
@@ -208,7 +220,7 @@ class IndexedForward:
     def total(self, e: Expr, axes, at: Mapping[Axis, Index]) -> Expr:
         """``e`` summed over all entries along ``axes``."""
         limits = [limit for axis in axes for limit in self.limits(axis, at[axis])]
-        return sympy.Sum(e, *limits) if limits else e
+        return IndexedSum(e, *limits) if limits else e
 
 
 def vanishes(e: Expr, thorough: bool = True) -> bool:
@@ -373,7 +385,7 @@ def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
     first = _first_free_number(inside)  # a bound index inside of this sum keeps its own
     for order in permutations(carried):
         names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order, first)}
-        candidate = sympy.Sum(
+        candidate = IndexedSum(
             inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str)
         )
         if best is None or str(candidate) < str(best):

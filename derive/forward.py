@@ -14,25 +14,37 @@ forward inside another one composes them (see ``composition.py``).
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection
 from types import FunctionType, ModuleType
 
-from sympy import Expr
+from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.declarations import Declaration, Scalar
+from derive.declarations import Declaration, Scalar, Size
 from derive.definition import Definition, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
-from derive.made_axes import axis_order, flattened_in, twins_in
-from derive.nodes import ArrayNode
-from derive.statements import UNDEFINED, check_statement, in_notation, without_marks
+from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, twins_in
+from derive.nodes import ArrayNode, Reshaping
+from derive.statements import (
+    UNDEFINED,
+    check_statement,
+    in_notation,
+    may_be_infinite,
+    without_marks,
+)
 from derive.symbols import (
+    Along,
+    Axes,
     Axis,
+    MinusInfinity,
     Tensor,
     axes_of,
+    check_axes,
     checked_name,
     is_constant,
+    same_name,
+    tensors_in,
     with_sizes,
 )
 
@@ -48,7 +60,9 @@ class ClassBody(dict):
         super().__init__()
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
-        self.scalars: list[tuple[Tensor, float]] = []
+        self.optional: dict[str, float] = {}
+        self.scalars: list[tuple[Tensor, float | Expr]] = []
+        self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
         self.last = ("", Place("<unknown>", 0))
@@ -96,13 +110,26 @@ class ClassBody(dict):
             )
         self.places[name] = place
 
-    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor:
+    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
+        if isinstance(declaration, Size):
+            self.claim(checked_name(name, "a size"), place)
+            self.sizes.append((name, declaration.axis))
+            return declaration.axis
         tensor = declaration.named(name)
+        self._check_axes(tensor)
         self.claim(name, place)
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
             self.scalars.append((tensor, declaration.default))
         else:
+            if self.optional and declaration.default is None:
+                first = next(iter(self.optional))
+                raise NotationError(
+                    f"{name} has to be passed, but stands after {first}, which may be left out",
+                    f"declare {name} before {first}, as in the signature of a function",
+                )
+            if declaration.default is not None:
+                self.optional[name] = declaration.default
             self.inputs.append(tensor)
         return tensor
 
@@ -111,6 +138,7 @@ class ClassBody(dict):
         checked_name(name, "a tensor")
         value = in_notation(value)
         self._check_own(value)
+        self._check_axes(value)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
         check_statement(value, twins)
@@ -122,22 +150,47 @@ class ClassBody(dict):
         self.tensors[name] = tensor
         return tensor
 
-    def axis_for(self, axis: Axis, made_of, bound: Mapping[Axis, Axis], block: str) -> Axis:
+    def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
         """The name here of an axis that a callee made for itself: its own, unless something else
-        has it.
+        has it, such as an axis that is ``bound`` to one of the callee's.
         """
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
         made = twins | flattened_in(expressions, twins)
-        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound.values())
+        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound)
         if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
             return axis
         return Axis(f"{axis.name}_{block}")
 
+    def _check_axes(self, value: Expr) -> None:
+        """Every name of an axis means one thing in a class body, and no part of ``value`` lies
+        along two `Axes`.
+        """
+        along = {axis for node in value.atoms(Along) for axis in node.axes}
+        along |= {axis for tensor in value.atoms(Tensor) for axis in tensor.axes}
+        earlier = {axis for tensor in self.tensors.values() for axis in tensor.axes}
+        same_name(earlier | along | value.atoms(Axis))
+        if sum(isinstance(axis, Axes) for axis in along) > 1:
+            for part in preorder_traversal(value):
+                check_axes(axes_of(part), part)
+
+    def differentiable_in(self, value: Expr) -> Tensor | None:
+        """A differentiable input that ``value`` is computed from, if there is one."""
+        statements = {s.name: s.expression for s in self.statements}
+        unread, seen = [value], set()
+        while unread:
+            for t in tensors_in(unread.pop()):
+                if t.role == "input":
+                    return t.at_home
+                if t.name in statements and t.name not in seen:
+                    seen.add(t.name)
+                    unread.append(statements[t.name])
+        return None
+
     def _check_own(self, value: Expr) -> None:
         """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
         for symbol in sorted(value.free_symbols, key=str):
-            if isinstance(symbol, Axis):
+            if isinstance(symbol, (Axis, MinusInfinity)):
                 continue
             if not isinstance(symbol, Tensor):
                 raise NotationError(
@@ -148,6 +201,27 @@ class ClassBody(dict):
                 raise NotationError(
                     f"{symbol} is not a tensor of this forward",
                     "to use another forward, call it: h = Other(x)",
+                )
+
+    def _check_sizes_of_optional(self) -> None:
+        """What is left out has the sizes of what is passed."""
+        passed = {a for t in self.inputs if t.name not in self.optional for a in t.axes}
+        for t in self.inputs:
+            for axis in t.axes:
+                if axis not in passed:
+                    raise NotationError(
+                        f"{t} may be left out, but no other input has the axis {axis}: its size "
+                        "would be unknown",
+                        f"leave out the default of {t}, or declare it along other axes",
+                        self.places[t.name],
+                    )
+        for scalar, default in self.scalars:
+            unknown = default.atoms(Axis) - passed if isinstance(default, Expr) else ()
+            for axis in sorted(unknown, key=str):
+                raise NotationError(
+                    f"the default of {scalar} needs the size of {axis}, which no input has",
+                    f"declare an input along {axis}",
+                    self.places[scalar.name],
                 )
 
     def _check_names(self, name: str) -> None:
@@ -161,8 +235,12 @@ class ClassBody(dict):
                 )
 
     def _axis_order(self, expressions, twins):
-        order = axis_order(self.inputs, twins, flattened_in(expressions, twins))
+        order = self._ordered_axes(expressions, twins, flattened_in(expressions, twins))
         return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+
+    def _ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
+        given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
+        return axis_order(self.inputs, twins, flattened, given)
 
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
@@ -182,9 +260,12 @@ class ClassBody(dict):
         expressions = [s.expression for s in self.statements]
         twins = twins_in(expressions)
         flattened = flattened_in(expressions, twins)
-        order = axis_order(self.inputs, twins, flattened)
+        order = self._ordered_axes(expressions, twins, flattened)
+        self._check_sizes_of_optional()
+        self._check_size_arguments(twins)
         for statement in self.statements:
             _check_sizes_known(statement, order)
+        self._check_parts_known(order, twins, flattened)
         for taken in self.places:
             if f"d{taken}" in self.places:
                 raise NotationError(
@@ -203,13 +284,45 @@ class ClassBody(dict):
             tuple(order),
             tuple(twins.items()),
             tuple(flattened.items()),
+            tuple((t, self.optional[t.name]) for t in self.inputs if t.name in self.optional),
+            tuple(self.sizes),
         )
+
+    def _check_size_arguments(self, twins) -> None:
+        """No size is given twice: by a shape and by an argument, or by two arguments."""
+        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
+        for name, axis in self.sizes:
+            if axis in known:
+                raise NotationError(
+                    f"{name} = Size({axis}): the size of {axis} is known already",
+                    f"leave {name} out, and write {axis} where the size is meant",
+                    self.places[name],
+                )
+            known.add(axis)
+
+    def _check_parts_known(self, order, twins, flattened) -> None:
+        """When an axis is split, all new sizes but one must be known."""
+        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
+        known |= {axis for _, axis in self.sizes} | {a for a in order if a.length is not None}
+        known |= set(known_sizes(known, flattened))
+        for statement in self.statements:
+            for node in sorted(statement.expression.atoms(Reshaping), key=str):
+                axes = [*node.binds, *node.brings]
+                unknown = [axis.name for axis in axes if twins.get(axis, axis) not in known]
+                if unknown:
+                    raise NotationError(
+                        f"{node}: the size of {unknown[0]} is unknown",
+                        f"make it an argument: count = Size({unknown[0]})",
+                        statement.place,
+                    )
 
 
 def known_signs(e: Expr) -> dict[str, bool]:
     """What is known of the sign of a statement, so that later powers and logarithms may rely on
     it.
     """
+    if may_be_infinite(e):
+        return {"extended_real": True}
     if e.is_positive:
         return {"positive": True}
     return {"nonnegative": True} if e.is_nonnegative else {}

@@ -16,7 +16,7 @@ from sympy import Expr
 from derive.cost import is_contraction
 from derive.definition import Definition
 from derive.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.symbols import Axes, Axis, Tensor, axes_of, tensors_in
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class Dim:
     def __str__(self) -> str:
         return "1" if self.one else self.axis.name
 
+    def written(self, size: str = "") -> str:
+        """As it stands in a shape, its size under the name ``size``: ``N``, or ``1``; for an
+        `Axes` ``*N``, or ``*N=1`` where as many dimensions all have size 1.
+        """
+        name = size or self.axis.name
+        if isinstance(self.axis, Axes):
+            return f"*{name}=1" if self.one else f"*{name}"
+        return "1" if self.one else name
+
 
 Layout = tuple[Dim, ...]
 
@@ -40,7 +49,7 @@ def plain(axes) -> Layout:
 
 def shape(layout: Layout) -> str:
     """``(N, 1)``, as Python writes the shape."""
-    inside = ", ".join(map(str, layout))
+    inside = ", ".join(dim.written() for dim in layout)
     return f"({inside},)" if len(layout) == 1 else f"({inside})"
 
 

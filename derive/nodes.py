@@ -1,19 +1,20 @@
 """The array nodes: what SymPy lacks for writing a network down, and no more.
 
-`Sum`, `Max`, `OneHot`, `Flatten` and `Broadcast` are written by users; `ArgMax` and `Unflatten`
-occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says which of its
-axes it *binds* (they end inside of it) and which it *brings*, and everything else follows.
+`Sum`, `Max`, `OneHot`, `Position`, `Flatten` and `Broadcast` are written by users; `ArgMax` and
+`Unflatten` occur in derivatives. The rules for their adjoints are in ``rules.py``. A node says
+which of its axes it *binds* (they end inside of it) and which it *brings*, and everything else
+follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Basic, Expr, Rational
+from sympy import Basic, Expr, Integer, Rational
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
-from derive.symbols import Along, Axis, Tensor, axes_of, ordered
+from derive.symbols import Along, Axes, Axis, Tensor, axes_of, ordered, same_name
 
 
 class ArrayNode(Expr):
@@ -115,6 +116,13 @@ class Max(Reduction):
         super()._check(operand, axes)
 
 
+class Peak(Max):
+    """The largest entry along one axis, where any other number would do as well.
+
+    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
+    """
+
+
 class ArgMax(Reduction):
     """``ArgMax(e, axis)``: the index of the first largest entry.
 
@@ -125,7 +133,10 @@ class ArgMax(Reduction):
 
 
 class OneHot(ArrayNode):
-    """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0."""
+    """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
+
+    The label may be a number, where the axis always has that many entries: ``OneHot(0, Gate)``.
+    """
 
     is_integer = True
     is_nonnegative = True
@@ -134,6 +145,8 @@ class OneHot(ArrayNode):
     def _check(cls, operand, axes):
         if len(axes) != 1:
             raise NotationError("OneHot takes one axis", "write OneHot(labels, C)")
+        if operand.is_Integer:
+            return _check_entry(operand, axes[0])
         if not (isinstance(operand, Tensor) and operand.role == "label"):
             raise NotationError(
                 f"OneHot({operand}, {axes[0]}): {operand} is not a label",
@@ -147,6 +160,33 @@ class OneHot(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
+
+
+class Position(ArrayNode):
+    """``Position(N)``: the index along ``N``, from 0 to N - 1; it is met in comparisons."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    def __new__(cls, *axes):
+        if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(axes[0], axes[1].axes)
+        if len(axes) != 1 or not isinstance(axes[0], Axis):
+            raise NotationError(
+                f"Position({', '.join(map(str, axes))}): it takes one axis", "write Position(N)"
+            )
+        return cls.over(Integer(0), axes)
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    def _sympystr(self, printer):
+        return f"Position({self.axis.name})"
 
 
 class Broadcast(ArrayNode):
@@ -242,6 +282,7 @@ class Flatten(Reshaping):
             raise NotationError(
                 f"{written}: {into} is an axis of {operand} already", "give the new axis a new name"
             )
+        _check_single("Flatten", into)
         return cls.over(operand, axes, (into,))
 
     @property
@@ -250,10 +291,33 @@ class Flatten(Reshaping):
 
 
 class Unflatten(Reshaping):
-    """``Unflatten(e, I, into=(T, E))``: one axis as several again.
+    """``Unflatten(e, I, into=(T, E))``: one axis as several; the last one runs fastest.
 
-    Derivatives of `Flatten` contain it.
+    Source: ``torch.unflatten``; entry t*E + e becomes entry (t, e).
     """
+
+    USAGE = "Unflatten(x, C, into=(G, K))"
+
+    def __new__(cls, *args, into=None, **other):
+        if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(args[0], *(along.axes for along in args[1:]))
+        written = f"Unflatten({', '.join(map(str, args))}, into={into})"
+        if other or len(args) != 2:
+            raise NotationError(f"{written} is not one axis that becomes several", cls.USAGE)
+        operand, axes = _expression(args[0], "Unflatten"), args[1:]
+        if not isinstance(into, (tuple, list)) or len(into) < 2:
+            raise NotationError(f"{written} does not name the new axes", f"write {cls.USAGE}")
+        _operand("Unflatten", operand, axes)
+        _operand("Unflatten", operand, into)
+        if isinstance(operand, Tensor) and operand.role == "label":
+            raise NotationError(f"{written}: {operand} is a label", "split what was picked with it")
+        _check_carried("Unflatten", operand, axes, written)
+        taken = [axis.name for axis in into if axis in axes_of(operand)]
+        if taken:
+            raise NotationError(
+                f"{written}: {taken[0]} is an axis of {operand} already", "give it a new name"
+            )
+        return cls.over(operand, axes, into)
 
     @property
     def flat(self) -> Axis:
@@ -271,6 +335,8 @@ def Rename(e, old: Axis, new: Axis) -> Expr:
         if not isinstance(axis, Axis):
             raise NotationError(f"Rename: {axis!r} is not an axis", 'axes are named: M = Axis("M")')
     axes = axes_of(e)
+    same_name(axes | {old})
+    _check_single("Rename", new)
     if old not in axes:
         has = ", ".join(axis.name for axis in ordered(axes)) or "none"
         raise NotationError(
@@ -311,13 +377,37 @@ def _expression(value, where: str) -> Expr:
     return value if isinstance(value, Expr) else Rational(str(value))
 
 
+def _check_entry(number: Expr, axis: Axis) -> None:
+    """Whether a number is the index of an entry that an axis always has."""
+    if axis.length is None:
+        raise NotationError(
+            f"OneHot({number}, {axis}): how many entries {axis} has is open",
+            f'say it: {axis} = Axis("{axis}", {max(int(number), 0) + 1})',
+        )
+    if not 0 <= number < axis.length:
+        raise NotationError(
+            f"OneHot({number}, {axis}): {axis} has the entries 0 .. {axis.length - 1}",
+            "pick one of them",
+        )
+
+
 def _check_carried(node: str, operand: Expr, axes, written: str = "") -> None:
+    same_name(axes_of(operand).union(axes))
     missing = [axis.name for axis in axes if axis not in axes_of(operand)]
     if missing:
         has = ", ".join(axis.name for axis in ordered(axes_of(operand))) or "none"
         raise NotationError(
             f"{written or f'{node}({operand}, {missing[0]})'}: there is no axis {missing[0]} in it",
             f"the axes of {operand} are: {has}",
+        )
+
+
+def _check_single(node: str, new: Axis) -> None:
+    """An axis that is made out of others is one dimension: no argument says of how many."""
+    if isinstance(new, Axes):
+        raise NotationError(
+            f"{node} makes one axis, and {new} stands for any number of dimensions",
+            f'make it a single axis: {new} = Axis("{new}")',
         )
 
 

@@ -7,10 +7,11 @@ mean))`` must not become the difference of two large numbers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Function, Mul, Pow
+from sympy import Add, Expr, Function, Mul, Pow, exp
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
@@ -44,6 +45,10 @@ class Parts:
             *(f"d{name}" for name in names),
             *(axis.name for axis in definition.axes),
         }
+        met: Counter[Expr] = Counter()
+        for statement in definition.statements:
+            met.update(_exponentials(statement.expression))
+        self.repeated = {e for e, count in met.items() if count > 1}
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
@@ -51,7 +56,7 @@ class Parts:
         e = statement.expression
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
-        return self.rebuilt(e)
+        return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
 
     def inside(self, e: Expr) -> Expr:
         """A sum, a reduction or a root that is an operand of something else is a part."""
@@ -88,7 +93,8 @@ class Parts:
         if isinstance(e, Mul):
             return self.product(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
-            return e.func(*(self.inside(arg) for arg in e.args))
+            rebuilt = e.func(*(self.inside(arg) for arg in e.args))
+            return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
 
     def product(self, e: Expr) -> Expr:
@@ -107,16 +113,25 @@ class Parts:
     def part(self, e: Expr) -> Tensor:
         same = with_names(e, self.found_values())
         if not isinstance(e, Tensor) and same == e:
-            tensor = Tensor(
-                self.name_of(e),
-                self.definition.in_order(axes_of(e)),
-                role="statement",
-                **known_signs(e),
-            )
-            self.taken.add(tensor.name)
-            self.found[e] = tensor
-            return tensor
+            return self.named(e, self.name_of(e))
         return same
+
+    def scaled(self, e: Expr, words: str) -> Tensor:
+        """The value ``e`` that follows from the others; one for all that are equal."""
+        known = [t for expression, t in self.found.items() if expression == e]
+        known += [s.tensor for s in self.definition.statements if s.expression == e]
+        return known[0] if known else self.named(e, words)
+
+    def named(self, e: Expr, words: str) -> Tensor:
+        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
+        name, number = words, 2
+        while name in self.taken:
+            name, number = f"{words}_{number}", number + 1
+        axes = self.definition.in_order(axes_of(e))
+        tensor = Tensor(name, axes, role="statement", **known_signs(e))
+        self.taken.add(name)
+        self.found[e] = tensor
+        return tensor
 
     def found_values(self) -> tuple[Value, ...]:
         return tuple(Value(tensor, e) for e, tensor in self.found.items())
@@ -129,14 +144,17 @@ class Parts:
         name = f"{self.statement}_{kind}"
         if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
             name = f"{e.operand.name}_{type(e).__name__.lower()}"
+        elif isinstance(e, exp):
+            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
         elif isinstance(e, Add) and len(e.args) == 2:
             name = _name_of_two(*e.args) or name
-        if name in self.taken:
-            number = 2
-            while f"{name}_{number}" in self.taken:
-                number += 1
-            return f"{name}_{number}"
         return name
+
+
+def _exponentials(e: Expr) -> list[Expr]:
+    """Every exponential that is written in ``e``, each as often as it is written."""
+    own = [e] if isinstance(e, exp) and tensors_in(e) else []
+    return own + [found for arg in e.args for found in _exponentials(arg)]
 
 
 def _is_reciprocal(e: Expr) -> bool:

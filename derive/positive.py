@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Add, Expr, Mul, Pow, S, exp, log
+from sympy import Add, Expr, Mul, Pow, S, cancel, exp, expand, log
 from sympy import Sum as SymbolicSum
+
+LARGEST = 60  # operations of a difference that is looked into
 
 
 def split_log(argument: Expr) -> Expr:
@@ -21,7 +23,45 @@ def split_log(argument: Expr) -> Expr:
             return Add(*map(split_log, positive), log(rest))
     if isinstance(argument, Pow) and is_positive(argument.base):
         return argument.exp * split_log(argument.base)
+    if isinstance(argument, Add) and argument.has(exp):
+        if is_positive(argument):
+            return _log_of_sum(argument)
+        quotient = positive_quotient(argument)
+        return log(argument) if quotient is None else split_log(quotient)
     return log(argument)
+
+
+@lru_cache(maxsize=1024)
+def positive_quotient(e: Expr) -> Expr | None:
+    """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is, or
+    None.
+    """
+    if e.count_ops() > LARGEST or not any(p.exp.is_negative for p in e.atoms(Pow)):
+        return None
+    above, below = cancel(e).as_numer_denom()
+    for sign in (1, -1):
+        positive = expand(sign * above), expand(sign * below)
+        if all(map(is_positive, positive)):
+            return positive[0] / positive[1]
+    return None
+
+
+def _log_of_sum(e: Add) -> Expr:
+    """log(c*a*exp(u) + c*b*exp(v)) = u + log(c) + log(a + b*exp(v - u)), for a positive sum.
+
+    Of all the exponents the one that is taken out is the first in an order that adding the same to
+    all of them does not change, so sums that differ by an exponential have one logarithm.
+    """
+    terms = []
+    for term in e.args:
+        exponent = expand(Add(*(f.exp for f in Mul.make_args(term) if isinstance(f, exp))))
+        rest = Mul(*(f for f in Mul.make_args(term) if not isinstance(f, exp)))
+        terms.append((rest, exponent, exponent.as_coefficients_dict()))
+    atoms = sorted({atom for *_, powers in terms for atom in powers}, key=lambda a: a.sort_key())
+    _, first, _ = min(terms, key=lambda term: [term[2].get(atom, S.Zero) for atom in atoms])
+    rest = Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
+    content, rest = rest.primitive()
+    return first + log(content) + log(rest)
 
 
 def is_positive(e: Expr) -> bool:

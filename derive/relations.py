@@ -6,6 +6,8 @@
   From ``s = 1 + exp(-x)`` follows ``exp(-x) = s - 1``, which is not evaluated again.
 - *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that
   statement.
+- *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
+  (``scaled.py``); the factors that are reductions are values too.
 """
 
 from __future__ import annotations
@@ -20,16 +22,22 @@ from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, renamed
 from derive.parts import Parts, Value, with_names
+from derive.scaled import Scales
 from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
 
 @dataclass(frozen=True)
 class Relations:
-    """All values of a forward in order, and the rewritings that their definitions allow."""
+    """All values of a forward in order, and the rewritings that their definitions allow.
+
+    ``parts`` are the values that the user did not name; those of them that ``scales`` made are not
+    met in the mathematics as it is written.
+    """
 
     definition: Definition
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
+    scales: Scales
 
     @cached_property
     def by_name(self) -> dict[str, Value]:
@@ -68,6 +76,8 @@ class Relations:
         """
         found: dict[str, tuple[Expr, Value]] = {}
         for value in reversed(self.values):
+            if value.tensor.name in self.scales.made:
+                continue
             for factor, rest in self._solvable_factors(value):
                 if factor.name not in found:
                     found[factor.name] = (rest, value)
@@ -84,7 +94,7 @@ class Relations:
             if (
                 base.axes != base.home
                 or set(base.axes) != set(value.tensor.axes)
-                or base.role == "scalar"
+                or base.role in ("scalar", "given")
             ):
                 continue
             if not power.is_Rational or not (1 / power).is_Integer:
@@ -224,10 +234,15 @@ def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
     parts = Parts(definition)
     values: list[Value] = []
+    scales = Scales(parts.scaled)
     for statement in definition.statements:
         before = len(parts.found)
         expression = parts.top(statement)
-        values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
-        values.append(Value(statement.tensor, expression))
+        new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+        for value in [*new, Value(statement.tensor, expression)]:
+            before = len(parts.found)
+            scales.learn(value.tensor, value.expression)
+            values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+            values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
-    return Relations(definition, tuple(values), named)
+    return Relations(definition, tuple(values), named, scales.finished())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Sum, Unflatten
+from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Position, Sum, Unflatten
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -51,15 +51,17 @@ def _through_unflatten(node: Unflatten, upstream: Expr):
 
 
 def _nowhere(node: ArrayNode, upstream: Expr):
-    # an index is piecewise constant in everything: no gradient passes
+    # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
 
 
 rules: dict[type[ArrayNode], Rule] = {
     Sum: Rule(_through_sum, "broadcast over {axes}, because it was summed there"),
     Max: Rule(_through_max, "routed to the arg max along {axes}"),
+    Peak: Rule(_nowhere, "any other number would do: it cancels"),
     Flatten: Rule(_through_flatten, "{axes} apart again, because they were flattened"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
+    Position: Rule(_nowhere, "an index has no gradient"),
 }

@@ -17,7 +17,7 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
 from derive.steps import Record
-from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
 Pairs = list[tuple[Tensor, Expr]]
 
@@ -130,7 +130,7 @@ def _products_named(
     for pair in _repeated_pairs(statements):
         name = "_".join(t.name for t in pair)
         if name not in taken:
-            axes = [a for a in _axes_in_order(statements) if a in axes_of(Mul(*pair))]
+            axes = _axes_in_order(Mul(*pair), statements)
             statements = _product_named(
                 statements, Tensor(name, axes, role="adjoint"), Mul(*pair), record
             )
@@ -202,7 +202,7 @@ def _repeats_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
         if not repeated:
             return statements
         e, _ = max(repeated, key=lambda item: (item[0].count_ops(), item[0].sort_key()))
-        axes = [axis for axis in _axes_in_order(statements) if axis in axes_of(e)]
+        axes = _axes_in_order(e, statements)
         name = _name_of(e, taken)
         taken.add(name)
         tensor = Tensor(name, axes, role="adjoint")
@@ -212,12 +212,12 @@ def _repeats_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
         statements = [(tensor, e), *statements]
 
 
-def _axes_in_order(statements: Pairs):
-    return list(
-        dict.fromkeys(
-            axis for tensor, e in statements for t in [tensor, *tensors_in(e)] for axis in t.home
-        )
-    )
+def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:
+    """The axes of ``e`` as the tensors have them; those that only a node inside of it brings come
+    last.
+    """
+    met = [a for tensor, other in statements for t in [tensor, *tensors_in(other)] for a in t.home]
+    return sorted(axes_of(e), key=lambda a: (met.index(a) if a in met else len(met), a.name))
 
 
 def _nameable(e: Expr) -> list[Expr]:

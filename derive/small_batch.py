@@ -22,7 +22,18 @@ from sympy import Sum as IndexedSum
 
 from derive.definition import Definition
 from derive.exact import Indicator
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Reshaping, Sum, Unflatten
+from derive.nodes import (
+    ArgMax,
+    ArrayNode,
+    Flatten,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    Reshaping,
+    Sum,
+    Unflatten,
+)
 from derive.symbols import Axis, Tensor
 
 Index = tuple[int, ...]
@@ -30,7 +41,7 @@ Entries = dict[Index, Expr]
 
 # The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
 # cumulative sum, stays out of this table, and every entry of what holds it is checked.
-INDIFFERENT = (Sum, Max, ArgMax, OneHot, Flatten, Unflatten)
+INDIFFERENT = (Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten)
 
 
 class LargestOf(Function):
@@ -78,7 +89,7 @@ class TotalDerivative:
             return Integer(0)
         if isinstance(e, IndexedSum):
             term = self.of(e.function)
-            return IndexedSum(term, *e.limits) if term != 0 else term
+            return e.func(term, *e.limits) if term != 0 else term
         conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
         if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
             return e.diff(self.variable)
@@ -168,6 +179,7 @@ class SmallBatch:
         return [i for i in self.indices(axes) if self._is_numbered_first(axes, i)]
 
     def _treats_places_alike(self, e: Expr) -> bool:
+        """Whether no place along an axis of open size is singled out."""
         return all(
             type(node) in INDIFFERENT
             and (not isinstance(node, Reshaping) or self._is_counted_as_declared(node))
@@ -188,6 +200,8 @@ class SmallBatch:
         met: dict[Axis, int] = {}
         for axis, place in zip(axes, i, strict=True):
             for part, inner in self._places(axis, place):
+                if part.length is not None:
+                    continue  # its places may be named one by one: OneHot(0, Gate)
                 if inner > met.get(part, 0):
                     return False
                 met[part] = max(met.get(part, 0), inner + 1)
@@ -218,6 +232,8 @@ class SmallBatch:
             return self._scalar(e.operand, at | self._counted(e, at), values)
         if isinstance(e, Max):
             return LargestOf(*self._row(e, at, values))
+        if isinstance(e, Position):
+            return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
         return e.func(*(self._scalar(arg, at, values) for arg in e.args)) if e.args else e
@@ -239,6 +255,8 @@ class SmallBatch:
         )
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
+        if e.operand.is_Integer:
+            return Integer(int(e.operand == at[e.axis]))
         if isinstance(e.operand, ArgMax):
             return selectors(self._row(e.operand, at, values))[at[e.axis]]
         place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)

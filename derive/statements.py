@@ -19,6 +19,7 @@ from sympy import (
     Product,
     Rational,
     S,
+    exp,
     nan,
     oo,
     zoo,
@@ -27,10 +28,12 @@ from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy import Sum as SymbolicSum
 from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
@@ -38,9 +41,11 @@ FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
     """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
-    if e.has(*UNDEFINED):
+    if e.has(*UNDEFINED) or _misplaced_infinity(e):
         raise NotationError(
-            f"{e} is not a finite real number everywhere", "leave out what is infinite or imaginary"
+            f"{e} is not a finite real number everywhere",
+            "leave out what is infinite or imaginary; -oo may be a branch of a Piecewise, "
+            "or a side of a comparison",
         )
     foreign = sorted(e.atoms(*FOREIGN), key=str)
     if foreign:
@@ -72,6 +77,25 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         _check_sides(sum_of, twins)
     for total in e.atoms(Sum):
         _check_factors(total)
+
+
+def _misplaced_infinity(e) -> bool:
+    """Whether -oo stands anywhere but alone in a branch or on one side of a comparison."""
+    if e == MINUS_INFINITY:
+        return True
+    places = isinstance(e, (ExprCondPair, Relational))
+    return any(_misplaced_infinity(a) for a in e.args if not (places and a == MINUS_INFINITY))
+
+
+def may_be_infinite(e: Expr) -> bool:
+    """Whether ``e`` may be -oo: a branch of it is, or it is made of what may be; an exponential of
+    that is a number again.
+    """
+    if e == MINUS_INFINITY or (isinstance(e, Tensor) and e.is_real is None):
+        return True
+    if isinstance(e, Piecewise):
+        return any(may_be_infinite(branch.expr) for branch in e.args)
+    return not isinstance(e, exp) and any(map(may_be_infinite, e.args))
 
 
 def _outside_one_hot(e, label) -> bool:
@@ -137,6 +161,7 @@ def without_marks(e):
 def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
     e = e.replace(lambda n: isinstance(n, Float), lambda n: Rational(str(n)))
+    e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
     for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
         e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))
     return e
@@ -153,7 +178,7 @@ def _choice(extreme, compare: str) -> Expr:
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
             f"for the largest along an axis import {kind} from derive, after SymPy",
         )
-    chosen, *rest = sorted(extreme.args, key=lambda arg: (not tensors_in(arg), arg.sort_key()))
+    chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
         chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
     return chosen

@@ -51,16 +51,95 @@ def checked_name(name: object, what: str) -> str:
 class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
 
-    ``Axis("N")`` written twice is the same axis.
+    ``Axis("N")`` written twice is the same axis. ``Axis("Gate", 4)`` always has four entries;
+    ``length`` is that number, None where the size is open.
+    """
+
+    __slots__ = ("length",)
+
+    def __new__(cls, name: str, length: int | None = None) -> Axis:
+        if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
+            raise NotationError(
+                f"Axis({name!r}, {length!r}): the length is not a whole number",
+                f"write Axis({name!r}, 4), or Axis({name!r}) where it is open",
+            )
+        if length is not None and length < 1:
+            raise NotationError(f"Axis({name!r}, {length}) has no entry", "give it at least one")
+        self = Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+        self.length = length
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.length), {}
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.length or 0)
+
+    @property
+    def dims(self) -> str:
+        """What stands for it among the dimensions of a shape: ``N``, or ``*N`` for an `Axes`."""
+        return self.name
+
+    @property
+    def identity(self) -> str:
+        """What tells it apart from others: the name, its kind, and the length where it has one."""
+        return self.dims if self.length is None else f"{self.dims}:{self.length}"
+
+    @property
+    def declaration(self) -> str:
+        """How it is written down."""
+        length = "" if self.length is None else f", {self.length}"
+        return f'{type(self).__name__}("{self.name}"{length})'
+
+
+class Axes(Axis):
+    """``N = Axes("N")``: any number of dimensions, none included, counted as one axis; its size
+    is the product of theirs.
+
+    In the mathematics it is one axis like any other. In the generated code arguments along it may
+    have any number of dimensions there, and in a composition any number of axes.
     """
 
     __slots__ = ()
 
-    def __new__(cls, name: str) -> Axis:
-        return Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
+    @classmethod
+    def class_key(cls):
+        """SymPy sorts it among the other axes, by its name."""
+        return Axis.class_key()
 
-    def __getnewargs_ex__(self):
-        return (self.name,), {}
+    @property
+    def dims(self) -> str:
+        return f"*{self.name}"
+
+
+def check_axes(axes: Iterable[Axis], what: object) -> None:
+    """Refuse axes that cannot be told apart in ``what``: an `Axis` and an `Axes` of one name, or
+    two `Axes`, whose dimensions would run into one another. Raises `NotationError`.
+    """
+    axes = set(axes)
+    same_name(axes)
+    several = ordered(axis for axis in axes if isinstance(axis, Axes))
+    if len(several) > 1:
+        names = " and ".join(axis.name for axis in several)
+        raise NotationError(
+            f"{what} lies along {names}, and each stands for any number of dimensions: where one "
+            "ends and the next begins, no shape could say",
+            f'make all but one of them a single axis: {several[1]} = Axis("{several[1]}")',
+        )
+
+
+def same_name(axes: Iterable[Axis]) -> None:
+    """Refuse two different axes of one name, such as an `Axis` and an `Axes`. Raises
+    `NotationError`.
+    """
+    known: dict[str, Axis] = {}
+    for axis in axes:
+        if known.setdefault(axis.name, axis) != axis:
+            one, other = sorted([axis, known[axis.name]], key=lambda a: a.dims, reverse=True)
+            raise NotationError(
+                f"{axis} is {one.declaration} in one place and {other.declaration} in another",
+                "declare it once and use that everywhere, or give one of them another name",
+            )
 
 
 class Tensor(Symbol):
@@ -68,7 +147,7 @@ class Tensor(Symbol):
 
     ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
     from ``axes`` only where an axis was renamed (the same tensor met a second time along another
-    axis). ``role`` is one of 'input', 'label', 'scalar', 'statement', 'adjoint', and
+    axis). ``role`` is one of 'input', 'given', 'label', 'scalar', 'statement', 'adjoint', and
     while something is being put together 'call' and 'pullback'.
     """
 
@@ -77,14 +156,17 @@ class Tensor(Symbol):
     def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
         axes = tuple(axes)
         home = axes if home is None else tuple(home)
-        return cls._made(name, axes, home, role, **{"real": True, **assumptions})
+        if "extended_real" not in assumptions:  # of what may be -oo
+            assumptions = {"real": True, **assumptions}
+        return cls._made(name, axes, home, role, **assumptions)
 
     @classmethod
     @lru_cache(maxsize=16384)  # what is the same object need not be compared
     def _made(cls, name, axes, home, role, **assumptions) -> Tensor:
         self = Symbol.__xnew__(cls, name, **assumptions)
         self.axes, self.home, self.role = axes, home, role
-        along = " ".join((*(axis.name for axis in axes), "of", *(axis.name for axis in home)))
+        met, declared = ([axis.identity for axis in own] for own in (axes, home))
+        along = " ".join((*met, "of", *declared))
         self.content = (name, role, along, *self._assumptions0)  # SymPy compares it all the time
         return self
 
@@ -126,7 +208,7 @@ class Along(Atom):
     def __new__(cls, axes: Iterable[Axis]) -> Along:
         self = super().__new__(cls)
         self.axes = tuple(axes)
-        self.content = tuple(axis.name for axis in self.axes)
+        self.content = tuple(axis.identity for axis in self.axes)
         return self
 
     def __getnewargs__(self):
@@ -137,6 +219,25 @@ class Along(Atom):
 
     def _sympystr(self, printer):
         return ", ".join(axis.name for axis in self.axes)
+
+
+class MinusInfinity(Symbol):
+    """``-oo`` in a formula: what a masked score is, so that its exponential is 0.
+
+    To SymPy it is a real number that nothing is known of. A proof that treats it so holds for every
+    number, and so in the limit; and no arithmetic of infinities gets into a derivation.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> MinusInfinity:
+        return Symbol.__xnew__(cls, "-oo", real=True)
+
+    def __getnewargs_ex__(self):
+        return (), {}
+
+
+MINUS_INFINITY = MinusInfinity()
 
 
 def ordered(axes: Iterable[Axis]) -> list[Axis]:
@@ -157,7 +258,7 @@ def axes_of(e: Basic) -> frozenset[Axis]:
 
 @cacheit
 def _has_tensor(e: Basic) -> bool:
-    return isinstance(e, Tensor) or any(map(_has_tensor, e.args))
+    return isinstance(e, Tensor) or bool(axes_of(e)) or any(map(_has_tensor, e.args))
 
 
 def is_number_or_size(e: Basic) -> bool:
@@ -167,7 +268,7 @@ def is_number_or_size(e: Basic) -> bool:
 
 def is_constant(e: Basic) -> bool:
     """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
-    return all(t.role == "scalar" for t in e.atoms(Tensor))
+    return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
 
 
 def size_divisors(e: Basic) -> list[Expr]:

@@ -68,7 +68,6 @@ class MLPForward(NamedTuple):
     hpreact_xhat: Tensor  # (N, H)
     h: Tensor  # (N, H)
     loss_probs: Tensor  # (N, V)
-    E: int
 
 
 class MLPGradients(NamedTuple):
@@ -279,7 +278,6 @@ def mlp_forward(
     (H,), bnbias (H,).
     """
     N = contexts.shape[0]
-    E = C.shape[1]
     emb = torch.nn.functional.embedding(contexts, C)
     embcat = emb.flatten(1, 2)
     hprebn = embcat @ W1 + b1
@@ -312,7 +310,6 @@ def mlp_forward(
         hpreact_xhat,
         h,
         loss_probs,
-        E,
     )
 
 
@@ -336,7 +333,6 @@ def mlp_backward(
     hpreact_xhat: Tensor,
     h: Tensor,
     loss_probs: Tensor,
-    E: int,
 ) -> MLPGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
@@ -345,6 +341,9 @@ def mlp_backward(
     """
     N = contexts.shape[0]
     V = W2.shape[1]
+    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
+        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
+    E = W1.shape[0] // contexts.shape[1]
     H = W1.shape[1]
     dlogits = dloss / N * loss_probs
     dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
@@ -554,14 +553,13 @@ class MLPFunction(torch.autograd.Function):
     def forward(ctx, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
         result = mlp_forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
         ctx.save_for_backward(result.contexts, result.labels, result.W1, result.W2, result.bngain, result.embcat, result.hpreact_inv_std, result.hpreact_xhat, result.h, result.loss_probs)
-        ctx.numbers = (result.E,)
         return result.loss
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dloss):
         dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = mlp_backward(dloss, *ctx.saved_tensors, *ctx.numbers)
+        gradients = mlp_backward(dloss, *ctx.saved_tensors)
         return None, None, gradients.dC, gradients.dW1, gradients.db1, gradients.dW2, gradients.db2, gradients.dbngain, gradients.dbnbias, None
 
 

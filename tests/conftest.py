@@ -19,6 +19,22 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_kept(monkeypatch):
+    """A test derives what it tests; those of the cache ask for one."""
+    monkeypatch.setenv("GRADFORM_CACHE", "")
+
+
+def pytest_collection_modifyitems(items):
+    """All tests of one forward in one process (pytest -n 2 --dist loadgroup), which derives it
+    once.
+    """
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "derived" in item.fixturenames and isinstance(parameters.get("name"), str):
+            item.add_marker(pytest.mark.xdist_group(parameters["name"]))
+
+
 @pytest.fixture(scope="session")
 def derived(tmp_path_factory):
     """A forward of the project's, or of ``forwards.OWN``, by its name: derived and proved when a

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 HEAD = """\
-from sympy import Abs, Min, Piecewise, Rational, exp, log, sqrt, tanh
-from derive import Axis, Broadcast, Flatten, Forward, Input, Label, Max, OneHot, Rename, Scalar, Sum
+from sympy import Abs, Eq, Min, Ne, Piecewise, Rational, exp, log, oo, sqrt, tanh
+from derive import Axis, Broadcast, Flatten, Forward, Given, Input, Label, Max, OneHot, Rename
+from derive import Position, Scalar, Sum
 
 N, C, D, H, K = Axis("N"), Axis("C"), Axis("D"), Axis("H"), Axis("K")
 """

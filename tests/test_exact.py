@@ -10,6 +10,7 @@ from derive.exact import Indicator, is_zero
 
 x, y, z, a = sympy.symbols("x y z a", real=True)
 p, q = sympy.symbols("p q", positive=True)
+n = Symbol("n", integer=True)
 i1, i2 = Indicator("i1", "row"), Indicator("i2", "row")
 other = Indicator("i1 of another row", "another row")
 
@@ -25,6 +26,14 @@ other = Indicator("i1 of another row", "another row")
         sqrt(6) / sqrt(x + 6 * a) - 1 / sqrt(x / 6 + a),
         (x / 3 + a) ** Rational(2, 3) * 9 ** Rational(1, 3) - (x + 3 * a) ** Rational(2, 3),
         sqrt(p) / sqrt(x**2 + p * a) - 1 / sqrt(x**2 / p + a),
+        sum(  # as many cases as entries, each decided apart
+            k * (Piecewise((u, u >= 0), (0, True)) - (u + Abs(u)) / 2)
+            for k, u in zip(
+                sympy.symbols("k:6", real=True), sympy.symbols("u:6", real=True), strict=True
+            )
+        ),
+        Sum(IndexedBase("v")[n], (n, 1, p))
+        - Sum(Abs(IndexedBase("v")[n]) * sign(IndexedBase("v")[n]), (n, 1, p)),
         exp(x + y) - exp(x) * exp(y),
         exp(x / 2) ** 2 - exp(x),
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),

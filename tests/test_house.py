@@ -88,7 +88,7 @@ def test_no_machinery_knows_a_function_by_name():
 
 TEMPLATES = sorted(
     file
-    for folder in ("codegen/targets", "derive/presentation/templates")
+    for folder in ("codegen/templates", "codegen/targets", "derive/presentation/templates")
     for file in (ROOT / folder).rglob("*.jinja")
 )
 
@@ -143,22 +143,23 @@ def test_every_target_keeps_the_contract():
     for target in targets.values():
         assert target.suffix.startswith(".")
         assert list(inspect.signature(target.render).parameters) == ["program"]
-        assert list(inspect.signature(target.largest_difference).parameters) == [
-            "file",
-            "definition",
-            "program",
-        ]
+        assert list(inspect.signature(target.counts).parameters) == ["program"]
+        for measure in (target.largest_difference, target.rounding):
+            parameters = list(inspect.signature(measure).parameters)
+            assert parameters == ["file", "definition", "program"]
 
 
 def test_the_records_at_the_doors_are_frozen():
     from codegen.program import Program
+    from codegen.quality import Emitted, Quality
     from derive.chain import Chain
     from derive.closed_form import ClosedForm
     from derive.definition import Definition
     from derive.proof import Proved
     from derive.steps import Step as DerivationStep
 
-    for record in (Definition, Chain, ClosedForm, Proved, Program, DerivationStep, *records(Value)):
+    doors = (Definition, Chain, ClosedForm, Proved, Program, DerivationStep, Emitted, Quality)
+    for record in (*doors, *records(Value)):
         assert dataclasses.fields(record) is not None
         assert record.__dataclass_params__.frozen, record
 

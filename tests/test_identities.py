@@ -76,6 +76,11 @@ EXAMPLES = {
         Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
         Sum.over(Unflatten.over(f**2, [F], [N, C]), [N, C]),
     ],
+    "common denominator": [
+        a / (c**2 + 1) + a * c**2 / (c**2 + 1),
+        b + 3 * a**2 * c / (a**2 + k**2 + 1) + 3 * c * (k**2 + 1) / (a**2 + k**2 + 1),
+        b * (-(a**2) - k**2 - 1) / (a**2 + k**2 + 1),
+    ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
     "nearer the output": [centred],

@@ -44,6 +44,7 @@ def check_contributions(form):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
+        if not hot.operand.is_Integer
     }
     numbers = Numbers(sizes, 1, [*form.relations.values], indexed)
     for adjoint in form.chain.adjoints:  # the gradients are those of the chain

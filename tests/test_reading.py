@@ -26,7 +26,7 @@ from derive.checking.reading.values import Space, Value, placed
 from derive.checking.reading.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
 from derive.definition import Definition
 from derive.layout import layouts_of
-from derive.nodes import ArgMax, Flatten, Max, OneHot, Sum, Unflatten
+from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
 from derive.symbols import Along, Axis, Tensor, axes_of
 
 N, C = Axis("N"), Axis("C")
@@ -86,6 +86,9 @@ class Numbers:
             place = axes.index(e.axis)
             hot = F.one_hot(self.of(e.operand, others).long(), self.shape([e.axis])[0])
             return hot.movedim(-1, place).double()
+        if isinstance(e, Position):
+            (size,) = self.shape([e.axis])
+            return torch.arange(size).reshape([size if axis == e.axis else 1 for axis in axes])
         if isinstance(e, (Flatten, Unflatten)):
             return self._reshaped(e, axes)
         if isinstance(e, Axis):
@@ -311,6 +314,11 @@ NOTATION = [
         "gain + torch.minimum(x, dy).clamp(max=0)",
     ),
     ("batch_norm", "OneHot(ArgMax(x, C), C)*Sum(x, C)", "F.one_hot(x.argmax(1), C)*x.sum(1, True)"),
+    (
+        "batch_norm",
+        "Piecewise((x, Position(C) <= Position(N)), (0, True))",
+        "x*(torch.arange(len(x))[:, None] >= torch.arange(x.shape[1]))",
+    ),
     (
         "batch_norm",
         "Piecewise((x, x > 0), (dy, x < -1), (0, True)) + 0*Sum(x, N)",

@@ -3,7 +3,7 @@
 import pytest
 from evaluate import Numbers, close
 from forwards import HEAD, OWN
-from sympy import Integer, Max, Rational
+from sympy import I, Integer, Max, Rational
 
 import derive
 from derive.library import list_forwards
@@ -45,6 +45,7 @@ def numbers_for(proved, sizes):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
+        if not hot.operand.is_Integer
     }
     values = [*proved.closed_form.relations.values, *proved.closed_form.statements]
     numbers = Numbers(definition.sizes_from(sizes), 3, values, indexed)
@@ -56,18 +57,18 @@ def numbers_for(proved, sizes):
 
 
 def value(numbers, e):
-    """An entry of a matrix, as a number."""
+    """An entry of a matrix, as a number; complex where a logarithm of a negative one is in it."""
     known = {}
     for symbol in e.free_symbols:
         name, places = entry_of(symbol)
         tensor = numbers.tensors[name]
         number = numbers.entry(tensor, tuple(int(place) - 1 for place in places))
         number += tensor.role == "label"  # counted from 1
-        known[symbol] = Rational(str(number))
+        known[symbol] = Rational(str(number.real)) + I * Rational(str(number.imag))
     e = e.xreplace(known)
     e = e.replace(ArgMaxOf, lambda *row: Integer(row.index(max(row)) + 1))
     e = e.replace(Chosen, lambda place, number: Integer(place == number))
-    return float(e.replace(LargestOf, Max))
+    return complex(e.replace(LargestOf, Max))
 
 
 @pytest.mark.parametrize("name", FORWARDS)
@@ -82,7 +83,7 @@ def test_every_entry_is_the_closed_form_at_its_place(name, derived):
         expected = numbers.entries(matrix.name, matrix.name.home)
         found = [value(numbers, e) for row in matrix.rows for e in row]
         assert len(found) == len(expected)
-        assert all(map(close, found, map(float, expected))), matrix.name
+        assert all(map(close, found, map(complex, expected))), matrix.name
 
 
 def test_an_arg_max_reads_as_mathematics_in_every_format(tmp_path):

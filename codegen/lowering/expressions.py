@@ -13,6 +13,7 @@ In: expressions over named axes. Out: `Value`s and `Step`s with every dimension 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -25,11 +26,13 @@ from codegen.lowering.frames import (
     NOTHING_PICKED,
     Picked,
     arranged,
+    axes_at,
     axes_in,
     broadcast,
     fitted,
     is_fresh,
 )
+from codegen.lowering.idioms import with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots, whole_one_hot
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
@@ -45,6 +48,7 @@ from codegen.program import (
     Number,
     Own,
     Plus,
+    Positions,
     Power,
     Pullback,
     SizeOf,
@@ -57,8 +61,8 @@ from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import Max, OneHot, Reshaping, Sum, renamed
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.nodes import Max, OneHot, Peak, Position, Reshaping, Sum, renamed
+from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -109,7 +113,8 @@ class Lowering:
         along = [dim.axis for dim in layout].index(hot.axis)
         others = tuple(dim for dim in layout if dim.axis != hot.axis)
         frame = tuple(dim.axis for dim in others)
-        index = fitted(index_of(self, hot.operand, frame), others)
+        index = index_of(self, hot.operand, frame)
+        index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: hot.operand}), others)
         return AddAt(name, index, along, value, len(layout))
 
@@ -119,6 +124,8 @@ class Lowering:
             return self.tensor(e, frame, picked)
         if isinstance(e, Axis):
             return SizeOf(e.name)
+        if isinstance(e, MinusInfinity):
+            return Constant("-oo", -math.inf)
         if e.is_Rational:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
@@ -126,11 +133,16 @@ class Lowering:
         if isinstance(e, Sum):
             return lowered_sum(self, e, frame, picked)
         if isinstance(e, Max):
-            return reduced(self, "max", e, frame, picked)
+            kind = "peak" if isinstance(e, Peak) else "max"
+            return reduced(self, kind, e, frame, picked)
         if isinstance(e, Reshaping):
             return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):
             return whole_one_hot(self, e, frame, picked)
+        if isinstance(e, Position):
+            if e.axis in picked:
+                return index_of(self, picked[e.axis], frame)
+            return arranged(Positions(e.axis.name, dims=(Dim(e.axis),)), frame)
         if isinstance(e, Add):
             terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
             return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))
@@ -164,6 +176,10 @@ class Lowering:
                 return self.value((-e).on(-(-e).operand), frame, picked)  # as it was broadcast
             positive = self.value(-e, frame, picked)
             return Plus(((positive, True),), dims=positive.dims)
+        if (selected := self._selected(e, frame, picked)) is not None:
+            return selected
+        if (gathered := _gathered_in_choice(e)) is not None:
+            return self.value(gathered, frame, picked)
         numbers = [f for f in e.args if f.is_number]
         if not all(
             f.is_Rational for f in numbers
@@ -195,6 +211,29 @@ class Lowering:
             factors += [(d, True) for d in ready]
             denominators = [d for d in denominators if d not in ready]
         return Times(tuple(factors), dims=broadcast(v.dims for v, _ in factors))
+
+    def _selected(self, e: Mul, frame, picked) -> Value | None:
+        """A product with a 0/1 factor as a choice, so that where it is 0 the rest is never met:
+        0 times an infinity is no number. The rest is what is no larger than the condition, if there
+        is any: a factor of full size is touched once.
+        """
+        tests = [(f, test) for f in e.args if (test := zero_unless(f)) is not None]
+        if not tests:
+            return None
+        factor, test = tests[0]
+        rest = [f for f in e.args if f is not factor]
+        chosen = [f for f in rest if axes_at(f, picked) <= axes_at(factor, picked)]
+        if all(f.is_number for f in chosen):
+            chosen = rest
+        others = Mul(*(f for f in rest if f not in chosen))
+        condition = self._condition(test, frame, picked)
+        yes = self.value(Mul(*chosen), frame, picked)
+        dims = broadcast([condition.dims, yes.dims])
+        value = Choose(condition, yes, Number(Fraction(0)), dims=dims)
+        if others == 1:
+            return value
+        other = self.value(others, frame, picked)
+        return Times(((value, False), (other, False)), dims=broadcast([dims, other.dims]))
 
     def _choice(self, e: Piecewise, frame, picked) -> Value:
         value: Value | None = None
@@ -231,6 +270,8 @@ class Lowering:
         self, name: str, terms: Sequence[Expr], layout: Layout, like: str
     ) -> list[Step]:
         """The steps that add up ``terms`` from left to right."""
+        if not self.rounds_as_autograd:
+            terms = [with_idioms(term) for term in terms]
         if len(terms) < 3 or any(split_one_hots(term)[1] for term in terms):
             return self.statement(name, Add(*terms), layout, like)
         frame = tuple(dim.axis for dim in layout)
@@ -281,6 +322,17 @@ class Lowering:
         return arranged(value, frame)
 
 
+def zero_unless(e: Expr):
+    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
+    if isinstance(e, Piecewise) and len(e.args) == 2:
+        (first, condition), (last, _) = e.args
+        if (first, last) == (1, 0):
+            return condition
+        if (first, last) == (0, 1):
+            return Not(condition)
+    return None
+
+
 def _one_number(
     numerators: list[Value], denominators: list[Value]
 ) -> tuple[list[Value], list[Value]]:
@@ -308,6 +360,22 @@ def _is_number(value: Value) -> bool:
     if isinstance(value, Times):
         return all(_is_number(factor) for factor, _ in value.factors)
     return isinstance(value, Power) and _is_number(value.base) and _is_number(value.exponent)
+
+
+def _gathered_in_choice(e: Mul) -> Expr | None:
+    """``e`` with its factors inside of a choice one of whose branches is 0; None where there is
+    nothing to move: Piecewise((a, c), (0, True))*b = Piecewise((a*b, c), (0, True)).
+
+    What is 0 stays 0, although ``b`` may be infinite there: 1/norm where the norm is 0. What is
+    larger than the choice stays outside, so that it is touched once.
+    """
+    for choice in (f for f in e.args if isinstance(f, Piecewise)):
+        inside = [f for f in e.args if f is not choice and axes_of(f) <= axes_of(choice)]
+        if inside and any(branch == 0 for branch, _ in choice.args):
+            branches = [(Mul(branch, *inside), condition) for branch, condition in choice.args]
+            outside = [f for f in e.args if f is not choice and f not in inside]
+            return Mul(Piecewise(*branches), *outside)
+    return None
 
 
 def _sign_absorbed(e: Mul) -> Expr | None:

@@ -18,6 +18,7 @@ from codegen.program import (
     Merge,
     OneHotOf,
     Plus,
+    Positions,
     SizeOf,
     Split,
     Step,
@@ -119,7 +120,7 @@ def sizes_used(steps: Iterable[Step]) -> set[str]:
 def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, SizeOf):
         return {value.name}
-    if isinstance(value, OneHotOf):
+    if isinstance(value, (OneHotOf, Positions)):
         return {value.size}
     if isinstance(value, Split):
         return set(value.into)

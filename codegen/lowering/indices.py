@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def index_of(
     lowering: Lowering, label: Expr, frame: Frame, picked: Picked = NOTHING_PICKED
 ) -> Value:
-    """The index that a label, or the arg max of an expression, stands for."""
+    """The index that a label, a number, or the arg max of an expression, stands for."""
+    if label.is_Integer:
+        return Number(Fraction(int(label)))
     if not isinstance(label, ArgMax):
         return lowering.tensor(label, frame, picked)
     (axis,) = label.axes
@@ -49,6 +51,8 @@ def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> V
     dims = value.dims
     along = [dim.axis for dim in dims].index(axis)
     others = dims[:along] + dims[along + 1 :]
+    if label.is_Integer:
+        return Pick(value, along, index_of(lowering, label, ()), True, dims=others)
     label_axes = tuple(a for a in lowering.order if a in axes_of(label))
     whole = {dim.axis for dim in others if not dim.one}
     if set(label_axes) & whole:

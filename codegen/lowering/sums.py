@@ -39,7 +39,9 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
             inside = {**picked, hot.axis: hot.operand}
             return _sum_at(lowering, rest, others, frame, inside)
         label_axes = axes_of(hot.operand)
-        if hot.axis not in e.axes and label_axes <= set(e.axes) and hot.axis not in picked:
+        if hot.axis in e.axes or hot.axis in picked or not label_axes:
+            continue
+        if label_axes <= set(e.axes):
             return _gathered(
                 lowering, hot, rest, [a for a in others if a not in label_axes], frame, picked
             )

@@ -2,7 +2,8 @@
 
 The contract of a target. It receives a `Program`, in which everything is decided, and returns the
 text of one file; the same Program gives the same bytes. It can also say how far the text that it
-wrote is from an independent computation of the same gradients, on random data in double precision.
+wrote is from an independent computation of the same gradients, on random data in double precision
+and in single, and count what its lines move.
 
 To add a target: one folder here, and one line in `targets`.
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codegen.program import Program
+from codegen.quality import Counts, Rounding
 from codegen.targets.torch.target import TorchTarget
 from derive.definition import Definition
 
@@ -35,6 +37,12 @@ class Target(Protocol):
         """How far the gradients computed by ``file`` are from the oracle's, relative to the
         largest entry.
         """
+
+    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+        """How far they are in single precision, beside autograd's own."""
+
+    def counts(self, program: Program) -> Counts:
+        """What the lines of the code move and reduce."""
 
 
 targets: dict[str, Target] = {

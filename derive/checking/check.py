@@ -162,6 +162,8 @@ def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
     """
     numbers = claimed.atoms(Rational)
     for scalar, default in ground.definition.scalars:
+        if isinstance(default, Expr):  # in sizes: no number of a formula's
+            continue
         value = Rational(repr(default))
         if value in numbers and value not in (0, 1) and not claimed.has(scalar):
             condition = f"{scalar} = {default!r}, its default, which is a number in the formula"

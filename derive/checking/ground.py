@@ -62,7 +62,7 @@ class Ground:
         return {
             scalar: Tensor(scalar.name, scalar.axes, role=scalar.role, positive=True)
             for scalar, default in self.original.scalars
-            if default > 0 and not scalar.is_positive
+            if _is_positive(default) and not scalar.is_positive
         }
 
     def for_positive_scalars(self) -> Ground:
@@ -118,3 +118,8 @@ def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
         if t.role == "adjoint" and t.name != upstream.name
     }
     return upstream / given * claimed.xreplace({**scaled, upstream: given})
+
+
+def _is_positive(default: float | Expr) -> bool:
+    """Whether the default of a scalar is positive; one that is in sizes, for every size."""
+    return bool(default.is_positive) if isinstance(default, Expr) else default > 0

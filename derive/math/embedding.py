@@ -1,8 +1,9 @@
 """Embedding: rows of a table, picked by an index."""
 
-from derive import Axis, Forward, Input, Label, OneHot, Sum
+from derive import Axes, Axis, Forward, Input, Label, OneHot, Sum
 
-N, T, V, E = Axis("N"), Axis("T"), Axis("V"), Axis("E")
+N = Axes("N")
+V, E = Axis("V"), Axis("E")
 
 
 class Embedding(Forward):
@@ -12,7 +13,7 @@ class Embedding(Forward):
     C of feature vectors).
     """
 
-    index = Label(N, T)
+    index = Label(N)
     table = Input(V, E)
 
     y = Sum(OneHot(index, V) * table, V)

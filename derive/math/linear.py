@@ -1,8 +1,9 @@
 """A linear layer."""
 
-from derive import Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Input, Sum
 
-N, K, H = Axis("N"), Axis("K"), Axis("H")
+N = Axes("N")
+K, H = Axis("K"), Axis("H")
 
 
 class Linear(Forward):

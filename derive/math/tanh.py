@@ -2,9 +2,9 @@
 
 from sympy import tanh
 
-from derive import Axis, Forward, Input
+from derive import Axes, Forward, Input
 
-N, C = Axis("N"), Axis("C")
+N = Axes("N")
 
 
 class Tanh(Forward):
@@ -13,6 +13,6 @@ class Tanh(Forward):
     Source: LeCun et al. (1998), "Efficient backprop", section 4.4.
     """
 
-    x = Input(N, C)
+    x = Input(N)
 
     y = tanh(x)

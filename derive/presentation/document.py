@@ -119,7 +119,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Node:
-    """A tensor in the graph of a forward; ``role`` is 'input', 'label', 'scalar' or 'statement'."""
+    """A tensor in the graph of a forward; ``role`` is that of the tensor."""
 
     name: str
     role: str

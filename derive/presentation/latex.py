@@ -27,7 +27,7 @@ from derive.text import (
     ordered_terms,
 )
 
-SIGNS = {"Sum": r"\sum", "Max": r"\max", "ArgMax": r"\arg\max"}
+SIGNS = {"Sum": r"\sum", "Max": r"\max", "Peak": r"\max", "ArgMax": r"\arg\max"}
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
 GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
 GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda
@@ -181,6 +181,12 @@ class _Latex(LatexPrinter):
         if e.is_Mul and not e.could_extract_minus_sign():
             return self._print(e)
         return self.parenthesize(e, PRECEDENCE["Mul"])
+
+    def _print_MinusInfinity(self, e: Symbol) -> str:
+        return r"-\infty"
+
+    def _print_Position(self, e: ArrayNode) -> str:
+        return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
 
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"

@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.printer import Printer
 
-from derive.nodes import ArrayNode, OneHot, Reduction, Reshaping
+from derive.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
 from derive.presentation.document import Side, parts_of
 from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Along, Axis, Tensor
@@ -301,6 +301,12 @@ class _MathML(Printer):
     def _reduced(self, e: Reduction, sign: Element) -> Element:
         under = _with(Element("munder"), [sign, self._print(e.args[1])])
         return _row(under, self._held(e.operand, PRECEDENCE["Add"]))
+
+    def _print_MinusInfinity(self, e: Symbol) -> Element:
+        return _row(_operator("\u2212"), _leaf("mi", "\u221e"))
+
+    def _print_Position(self, e: Position) -> Element:
+        return _subscript(_leaf("mi", "index", mathvariant="normal"), self._print(e.axis))
 
     def _print_OneHot(self, e: OneHot) -> Element:
         label = self._print(e.operand)

@@ -33,7 +33,7 @@ from derive.presentation.document import (
 from derive.presentation.paths import branching, paths_to
 from derive.presentation.small import small_batches
 from derive.proof import Proved
-from derive.symbols import Tensor, tensors_in
+from derive.symbols import Axes, Tensor, tensors_in
 
 TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
     "The forward",
@@ -113,8 +113,14 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
         return f"used by {', '.join(users[name])}" if name in users else "the output"
 
     given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.inputs]
+    optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
+    given = [(t, f"{words}{optional.get(t.name, '')}") for t, words in given]
     given += [(t, f" = {default}") for t, default in definition.scalars]
     yield Prose(("Given ", *joined(given), "."))
+    for axis in definition.axes:
+        if isinstance(axis, Axes):
+            remark = " stands for any number of dimensions, none included, and counts as one axis."
+            yield Prose((axis, remark))
     lines = {
         s.name: [Equation(s.tensor, s.expression, used_by(s.name), shape(layouts[s.name]))]
         for s in definition.statements

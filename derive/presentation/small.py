@@ -127,7 +127,7 @@ def _scalars(batch: SmallBatch, tensor: Tensor) -> Entries:
 
 
 def _one_hots(e: Expr) -> list[OneHot]:
-    return sorted(e.atoms(OneHot), key=str)
+    return sorted((hot for hot in e.atoms(OneHot) if not hot.operand.is_Integer), key=str)
 
 
 def _choices(

@@ -14,7 +14,7 @@ from derive.text import Formula
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
-SIGNS = {"Sum": "Σ", "Max": "max", "ArgMax": "argmax"}
+SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "ArgMax": "argmax"}
 
 
 def unicode_formula(e: Expr) -> str:
@@ -33,6 +33,12 @@ class _Unicode(Formula):
         return f"{SIGNS[type(e).__name__]}[{axes}]" + (f" {operand}" if plain else f"({operand})")
 
     _print_Sum = _print_Max = _print_ArgMax = _print_Reduction  # before the one of Formula
+
+    def _print_MinusInfinity(self, e: Symbol) -> str:
+        return f"{self.minus}∞"
+
+    def _print_Position(self, e: ArrayNode) -> str:
+        return f"index[{e.axis.name}]"
 
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"

@@ -2,26 +2,31 @@
 
 The oracle is autograd through the statements themselves (``interpret.py``), not through anything
 that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have
-different lengths.
+different lengths. An `Axes` is tried as one dimension and as two.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from types import ModuleType
 
 import torch
+from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
-from derive.symbols import size_divisors
+from derive.symbols import Axes, Axis, size_divisors, tensors_in
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
+MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
+
+Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1.
@@ -48,27 +53,37 @@ def largest_difference(file: Path, definition: Definition, program: Program) -> 
     """
     module = load(file)
     for draw in DRAWS:
-        differences = list(_differences(module, definition, program, draw))
+        differences = [
+            difference
+            for dims in dims_tried(definition)
+            for difference in _differences(module, definition, program, draw, dims)
+        ]
         if all(finite for _, finite in differences):
             break
     return max((difference for difference, _ in differences), default=0.0)
 
 
 def _differences(
-    module: ModuleType, definition: Definition, program: Program, draw
+    module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
-    arguments = _arguments(definition, program, draw, generator)
+    arguments = arguments_of(definition, program, draw, generator, dims)
     atoms_function = getattr(module, program.atoms.name)
+    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
     leaves = {
-        name: value.requires_grad_()
-        if isinstance(value, Tensor) and value.is_floating_point()
-        else value
+        name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    expected = interpreted(definition, leaves)
-    output = expected[program.forward.results[0]]
+    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.inputs}
+    expected = interpreted(definition, merged)
+    output = definition.output
+    output = expected[output.name].reshape(_shape(output.home, dims))
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
+    required = {name: v for name, v in leaves.items() if name not in _optional(program)}
+    if len(required) < len(leaves):
+        bare = interpreted(definition, {name: merged[name] for name in required})
+        bare = bare[program.forward.results[0]].reshape(output.shape)
+        yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
     with torch.no_grad():
         atoms = atoms_function(**leaves)
         for name, value in expected.items():
@@ -111,47 +126,87 @@ def _gradients_compared(
             yield _difference(getattr(chained, f"d{name}"), expected)
 
 
+def _optional(program: Program) -> set[str]:
+    return {p.name for p in program.forward.tensors if p.default is not None}
+
+
 def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
-def _lengths(definition: Definition, program: Program) -> dict[str, int]:
-    """A length for every size, at which nothing that the mathematics divides by is zero."""
+def dims_tried(definition: Definition) -> Iterator[Dims]:
+    """Sizes at which nothing that the mathematics divides by is zero; with an `Axes` also those
+    where it is two dimensions.
+    """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
-    for more in range(MOST_ADDED):
-        chosen = enumerate(definition.independent_axes)
-        at = definition.sizes_from({a: LENGTHS[i % len(LENGTHS)] + more for i, a in chosen})
-        if all(d.subs(at) > 0 for d in divisors):
-            break
-    return {dict(program.sizes)[axis.name]: size for axis, size in at.items()}
+    several = any(isinstance(axis, Axes) for axis in definition.axes)
+    for lead in ((), (2,)) if several else ((),):
+        for more in range(MOST_ADDED):
+            chosen = {
+                axis: (*(lead if isinstance(axis, Axes) else ()), LENGTHS[i % len(LENGTHS)] + more)
+                for i, axis in enumerate(definition.independent_axes)
+            }
+            sizes = definition.sizes_from({axis: prod(dims) for axis, dims in chosen.items()})
+            if all(d.subs(sizes) > 0 for d in divisors):
+                break
+        yield {axis: (size,) for axis, size in sizes.items()} | chosen
 
 
-def _arguments(definition: Definition, program: Program, draw, generator) -> dict[str, object]:
-    sizes = _lengths(definition, program)
-    names = dict(program.sizes)
+def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
+    return tuple(size for axis in axes for size in dims[axis])
+
+
+def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
+    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
+    return tensor.reshape([prod(dims[axis]) for axis in axes])
+
+
+def arguments_of(
+    definition: Definition, program: Program, draw, generator, dims: Dims
+) -> dict[str, object]:
+    sizes = {axis.name: prod(lengths) for axis, lengths in dims.items()}
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:
         indexed.setdefault(label, []).append(axis)
     arguments: dict[str, object] = {}
     for p in program.forward.parameters:
-        shape = [sizes[names[axis]] for axis in p.axes]
+        shape = _shape((dim.axis for dim in p.layout), dims)
         if p.role == "label":
-            high = min((sizes[names[axis]] for axis in indexed.get(p.name, ())), default=1)
+            high = min((sizes[axis] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
+        elif p.role == "given":
+            arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
+        elif p.role == "size":
+            arguments[p.name] = next(sizes[axis] for axis, n in program.sizes if n == p.name)
         elif p.role == "input":
-            arguments[p.name] = draw(tuple(shape), generator=generator, dtype=torch.float64)
+            arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments
 
 
+def _drawn_without_gradient(
+    definition: Definition, name: str, shape: list[int], draw, generator
+) -> Tensor:
+    """Numbers as for any tensor; zeros and ones where the mathematics compares them, as a mask."""
+    compared = {
+        t.name
+        for s in definition.statements
+        for test in s.expression.atoms(Relational)
+        for t in tensors_in(test)
+    }
+    if name in compared:
+        return (torch.rand(shape, generator=generator) > MASKED_SHARE).double()
+    return draw(tuple(shape), generator=generator, dtype=torch.float64)
+
+
 def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
-    """(relative difference, whether what was expected is finite)."""
+    """(relative difference, whether what was expected is finite, or -oo as in a masked score)."""
     if actual.shape != expected.shape:
         return float("inf"), True
-    finite = bool(expected.isfinite().all())
+    finite = bool((expected.isfinite() | (expected == -torch.inf)).all())
     if not expected.numel():
         return 0.0, True
-    gap = (actual - expected).abs().max().item()
-    scale = expected.abs().max().item()
+    gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
+    scale = expected.abs().nan_to_num(posinf=0).max().item()
     return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float(
         "inf"
     ), finite

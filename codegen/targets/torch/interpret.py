@@ -16,8 +16,8 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from derive.definition import Definition
-from derive.nodes import ArgMax, Max, OneHot, Reshaping, Sum
-from derive.symbols import Axis
+from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.symbols import Axis, MinusInfinity
 from derive.symbols import Tensor as Symbolic
 
 RELATIONS = {
@@ -43,13 +43,19 @@ class _Interpreter:
         self.definition = definition
         self.sizes: dict[Axis, int] = {}
         self.values: dict[str, Tensor] = {}
-        for t in definition.inputs:
+        given = [t for t in definition.inputs if arguments.get(t.name) is not None]
+        for t in given:
             self.values[t.name] = arguments[t.name]
             for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
                 self.sizes[definition.size(axis)] = size
+        self.sizes |= {axis: arguments[name] for name, axis in definition.size_arguments}
         self.sizes = definition.sizes_from(self.sizes)
+        for t, default in definition.optional:
+            if t not in given:
+                shape = [self.size(axis) for axis in t.home]
+                self.values[t.name] = torch.full(shape, float(default), dtype=torch.float64)
         for t, default in definition.scalars:
-            number = arguments.get(t.name, default)
+            number = arguments.get(t.name, definition.default_at(default, self.sizes))
             self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
 
     def run(self) -> dict[str, Tensor]:
@@ -76,6 +82,8 @@ class _Interpreter:
             return self.spread(self.values[e.name], e.axes)
         if isinstance(e, Axis):
             return self.spread(torch.tensor(float(self.size(e)), dtype=torch.float64), ())
+        if isinstance(e, MinusInfinity):
+            return self.spread(torch.tensor(-torch.inf, dtype=torch.float64), ())
         if e.is_number:
             return self.spread(torch.tensor(float(e), dtype=torch.float64), ())
         if isinstance(e, Sum):
@@ -94,6 +102,8 @@ class _Interpreter:
         if isinstance(e, OneHot):
             entries = self.spread(torch.arange(self.size(e.axis)), (e.axis,))
             return (self.value(e.operand) == entries).double()
+        if isinstance(e, Position):
+            return self.spread(torch.arange(self.size(e.axis)).double(), (e.axis,))
         if isinstance(e, Piecewise):
             result = self.value(e.args[-1].expr)
             for chosen, condition in reversed(e.args[:-1]):

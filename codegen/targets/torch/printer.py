@@ -8,6 +8,7 @@ with ``math``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from string import ascii_lowercase
@@ -20,6 +21,9 @@ from derive.text import decimal
 FUNCTIONS = {
     "exp": "torch.exp",
     "log": "torch.log",
+    "log1p": "torch.log1p",
+    "expm1": "torch.expm1",
+    "sigmoid": "torch.sigmoid",
     "tanh": "torch.tanh",
     "sinh": "torch.sinh",
     "cosh": "torch.cosh",
@@ -50,7 +54,10 @@ PULLBACKS = {
     "sqrt": "{g} / (2 * {y})",
     "Abs": "{g} * {x}.sign()",
 }
-REDUCTIONS = {"sum": "sum", "max": "amax"}
+# The larger and the smaller of two: of tensors, and of a tensor and a number.
+EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
+REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax"}
+FINITE = ".nan_to_num(math.nan, 0.0, 0.0)"  # 0 for the infinite; what is no number stays none
 
 LONGEST = 96  # of a line of code, without its margin
 
@@ -82,7 +89,13 @@ class Printer:
         ]
         return "\n".join([f"{step.name} = (", *(f"        {term}" for term in terms), "    )"])
 
+    def _Default(self, step: p.Default) -> str:
+        return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
+
     def _AddAt(self, step: p.AddAt) -> str:
+        if isinstance(step.index, p.Number):
+            entry = f"{step.name}.select({step.along}, {self.text(step.index)})"
+            return f"{entry}.add_({self.text(step.value)})"
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if isinstance(step.value, p.Expand) and not step.value.operand.dims:
@@ -108,7 +121,9 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, p.Zeros) and all(map(self.is_number, p.operands(value)))
+        return not isinstance(value, (p.Zeros, p.Positions)) and all(
+            map(self.is_number, p.operands(value))
+        )
 
     def _Number(self, value: p.Number):
         n = value.value
@@ -120,10 +135,15 @@ class Printer:
         return f"{n.numerator} / {n.denominator}", PRODUCT
 
     def _Constant(self, value: p.Constant):
+        if math.isinf(value.value):
+            return "-math.inf", SIGN
         return repr(value.value), ATOM if value.value >= 0 else SIGN
 
     def _SizeOf(self, value: p.SizeOf):
         return self.sizes[value.name], ATOM
+
+    def _Quotient(self, value: p.Quotient):
+        return f"{self.text(value.dividend, PRODUCT)} // {self.tight(value.divisor)}", PRODUCT
 
     def _LengthOf(self, value: p.LengthOf):
         return f"{value.tensor}.shape[{value.along}]", ATOM
@@ -193,6 +213,8 @@ class Printer:
         return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
 
     def _Choose(self, value: p.Choose):
+        if (extreme := self._extreme(value)) is not None:
+            return extreme, ATOM
         condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
         if condition.startswith("(") and condition.endswith(")"):
             condition = condition[1:-1]
@@ -204,6 +226,23 @@ class Printer:
             yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
+    def _extreme(self, value: p.Choose) -> str | None:
+        """The larger or smaller of two, where that is what is chosen; NaN stays NaN."""
+        test = value.condition
+        if not isinstance(test, p.Compare) or test.relation[0] not in EXTREMES:
+            return None
+        pair, swapped = (test.left, test.right), (test.right, test.left)
+        if (value.yes, value.no) not in (pair, swapped) or self.is_number(value):
+            return None
+        turned = {">": "<", "<": ">"}
+        relation = test.relation[0] if value.yes == test.left else turned[test.relation[0]]
+        function, bound = EXTREMES[relation]
+        numbers = [side for side in pair if self.is_number(side)]
+        if not numbers:
+            return f"{function}({self.text(test.left)}, {self.text(test.right)})"
+        tensor = next(side for side in pair if not self.is_number(side))
+        return f"{self.tight(tensor)}.clamp({bound}={self.text(numbers[0])})"
+
     def _Reduce(self, value: p.Reduce):
         along = value.along[0] if len(value.along) == 1 else value.along
         keep = ", keepdim=True" if value.keep else ""
@@ -211,12 +250,16 @@ class Printer:
             len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
         )
         arguments = "" if everything else f"{along}{keep}"
-        return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
+        reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
+        return reduction + FINITE * (value.kind == "peak"), ATOM
 
     def _ArgMaxOf(self, value: p.ArgMaxOf):
         return f"{self.tight(value.operand)}.argmax({value.along})", ATOM
 
     def _Pick(self, value: p.Pick):
+        if isinstance(value.index, p.Number):
+            entry = self.text(value.index)
+            return f"{self.tight(value.operand)}.select({value.along}, {entry})", ATOM
         operand, index = self.tight(value.operand), self.tight(value.index)
         if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
@@ -225,8 +268,14 @@ class Printer:
         along = value.along
         return f"{operand}.gather({along}, {index}.unsqueeze({along})).squeeze({along})", ATOM
 
+    def _Positions(self, value: p.Positions):
+        return f"torch.arange({self.sizes[value.size]}, device={self.like}.device)", ATOM
+
     def _OneHotOf(self, value: p.OneHotOf):
-        one_hot = f"torch.nn.functional.one_hot({self.text(value.index)}, {self.sizes[value.size]})"
+        index = self.text(value.index)
+        if isinstance(value.index, p.Number):
+            index = f"{self.like}.new_tensor({index}, dtype=torch.long)"
+        one_hot = f"torch.nn.functional.one_hot({index}, {self.sizes[value.size]})"
         return f"{one_hot}.to({self.like}.dtype)", ATOM
 
     def _Gathered(self, value: p.Gathered):

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import jinja2
 
-from codegen.program import Assign, Function, Load, Parameter, Pick, Program, values_in
-from codegen.targets.torch.printer import Printer
+from codegen.program import (
+    NUMBERS,
+    Assign,
+    Function,
+    Load,
+    Parameter,
+    Pick,
+    Program,
+    Quotient,
+    Value,
+    values_in,
+)
+from codegen.quality import Counts, Rounding
+from codegen.targets.torch.printer import PRODUCT, SIGN, Printer
+from codegen.targets.torch.traffic import counts
 from derive.definition import Definition
+from derive.layout import Layout
 from derive.symbols import checked_name
 
 LINE = 100
+KINDS = {"scalar": "float", "size": "int", "shape": "tuple[int, ...]"}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -61,9 +76,16 @@ class TorchTarget:
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
+            several=bool(program.several),
+            found="converts, sizes, leads, merged" if program.several else "converts, sizes",
+            takes_shapes=any(function.shapes for function in page.functions),
             flattened=program.flattened,
+            fixed=program.fixed,
             requirements=page.requirements(),
             labels=page.labels(),
+            given=page.given(),
+            optional={p.name: p.default for p in program.forward.tensors if p.default is not None},
+            without_format=_names_among(bool(page.labels()), "LABELS", page.given(), "GIVEN"),
             inputs=program.forward.parameters,
             forward=page.function(program.forward),
             backward=page.function(program.backward),
@@ -84,6 +106,14 @@ class TorchTarget:
 
         return largest_difference(file, definition, program)
 
+    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+        from codegen.targets.torch.rounding import rounding
+
+        return rounding(file, definition, program)
+
+    def counts(self, program: Program) -> Counts:
+        return counts(program)
+
 
 class _Page:
     """The parts of a Program as text."""
@@ -91,34 +121,31 @@ class _Page:
     def __init__(self, program: Program):
         self.program = program
         self.sizes = dict(program.sizes)
-        for function in (program.forward, program.backward, program.atoms, program.chain):
+        self.functions = (program.forward, program.backward, program.atoms, program.chain)
+        for function in self.functions:
             for parameter in function.parameters:
                 checked_name(parameter.name, "an argument")
 
     def printer(self, function: Function) -> Printer:
-        numbers = [p.name for p in function.parameters if p.role in ("scalar", "size")]
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         like = next(p.name for p in function.parameters if p.role in ("input", "adjoint"))
         return Printer(self.sizes, numbers, like)
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
-        sizes = [f"{name} = {printer.text(length)}" for name, length in function.sizes]
-        kinds = {p.name: "int" for p in function.parameters if p.role == "size"}
-        kinds |= {p.name: "float" for p in function.parameters if p.role == "scalar"}
-        kinds |= {name: "int" for name, _ in function.sizes}
-        layouts = {
-            p.name: p.layout for p in function.parameters if p.role not in ("size", "scalar")
-        }
-        layouts |= {
-            step.name: step.value.dims for step in function.steps if isinstance(step, Assign)
-        }
+        sizes = [line for size in function.sizes for line in self.size_lines(printer, *size)]
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
         return PrintedFunction(
             function.name,
             function.summary,
             wrapped(
                 f"def {function.name}", self.arguments(function), f" -> {function.result_class}:"
             ),
-            tuple(f"{p.name} {_shape(self.axes(p))}" for p in function.tensors),
+            tuple(
+                f"{p.name} {self.shape_of(p.layout)}" for p in (*function.tensors, *function.shapes)
+            ),
             self.checks(function),
             (*sizes, *map(printer.step, function.steps)),
             function.result_class,
@@ -133,9 +160,23 @@ class _Page:
             wrapped(f"return {function.result_class}", function.results, indent=4),
         )
 
+    def size_lines(self, printer: Printer, name: str, length: Value) -> list[str]:
+        """What finds a size out; what does not divide is refused first."""
+        line = f"{name} = {printer.text(length)}"
+        if not isinstance(length, Quotient):
+            return [line]
+        dividend, divisor = printer.text(length.dividend), printer.text(length.divisor, SIGN)
+        found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
+        wrong = f"{self.program.name}: {found} = {{{divisor}}}"
+        return [
+            f"if {divisor} < 1 or {printer.text(length.dividend, PRODUCT)} % {divisor}:",
+            f'    raise ValueError(f"{wrong}")',
+            line,
+        ]
+
     def checks(self, function: Function) -> str:
         """The decorator: the layouts of the tensors, and how many results are rounded."""
-        layouts = [f'"{p.name}": "{" ".join(self.axes(p))}"' for p in function.tensors]
+        layouts = [f'"{p.name}": "{self.written(p.layout)}"' for p in function.tensors]
         program = self.program
         rounded = {program.forward: 1, program.backward: len(program.backward.results)}
         options = [f"rounds={rounded[function]}"] if function in rounded else []
@@ -143,12 +184,27 @@ class _Page:
             unguarded = [label for label, axes in self.labels().items() if axes]
             unguarded = tuple(name for name in unguarded if not self.guarded(function, name))
             options += [f"unguarded={unguarded!r}"] if unguarded else []
+        if program.several:
+            options += [f"results={_tuple(self.results_written(function))}"]
+        if function.shapes:
+            options += [f"shapes={_tuple(p.name for p in function.shapes)}"]
         inside = f"{{{', '.join(layouts)}}}"
         line = f"@_checked({', '.join([inside, *options])})"
         if len(line) <= LINE:
             return line
         lines = ["@_checked(", "    {", *_packed(layouts, "        "), "    },"]
-        return "\n".join([*lines, *(f"    {option}," for option in options), ")"])
+        lines += [line for option in options for line in _option(option)]
+        return "\n".join([*lines, ")"])
+
+    def results_written(self, function: Function) -> list[str]:
+        """The layout of every result; that of a size is the axis, where it has dimensions."""
+        layouts = layouts_in(function)
+        return [
+            f"*{name}"
+            if name not in layouts and name in self.program.several
+            else self.written(layouts.get(name, ()))
+            for name in function.results
+        ]
 
     def guarded(self, function: Function, label: str) -> bool:
         """Whether torch itself refuses a wrong index where the function picks with it: gather and
@@ -173,24 +229,33 @@ class _Page:
             if p.role == "label"
         }
 
-    def shape_of(self, layout) -> str:
-        return _shape(tuple("1" if dim.one else self.sizes[dim.axis.name] for dim in layout))
+    def given(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.program.forward.parameters if p.role == "given")
 
-    def axes(self, parameter: Parameter) -> tuple[str, ...]:
-        return tuple(self.sizes.get(axis, axis) for axis in parameter.axes)
+    def shape_of(self, layout: Layout) -> str:
+        return _shape(tuple(self.written(layout).split()))
+
+    def written(self, layout: Layout) -> str:
+        """The dimensions with a space between them: ``*N C``."""
+        return " ".join(dim.written(self.sizes[dim.axis.name]) for dim in layout)
+
+    def kind_of_size(self, name: str) -> str:
+        return KINDS["shape" if name in self.program.several else "size"]
 
     def arguments(self, function: Function) -> list[str]:
         def typed(p: Parameter) -> str:
+            if p.role == "scalar" and isinstance(p.default, Value):
+                return f"{p.name}: float | None = None"
+            if p.role not in ("scalar", "size") and p.default is not None:
+                return f"{p.name}: Tensor | None" + " = None" * (function is not self.program.chain)
             if p.role == "scalar":
                 return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
-            return f"{p.name}: {'int' if p.role == 'size' else 'Tensor'}"
+            return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
 
         return [typed(p) for p in function.parameters]
 
     def all_lines(self) -> str:
-        program = self.program
-        functions = (program.forward, program.backward, program.atoms, program.chain)
-        return "\n".join(self.printer(f).step(step) for f in functions for step in f.steps)
+        return "\n".join(self.printer(f).step(step) for f in self.functions for step in f.steps)
 
     def requirements(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """(test, message, what is known) for every size that is refused.
@@ -217,13 +282,25 @@ class _Page:
             f"{'not ' * r.equal}{printer.text(r.right)}: {r.user} {r.use}."
             for r in self.program.requirements
         ]
+        given = self.given()
         for label, axis in self.program.labels:
             found += [
                 f"TypeError where {label} is not of integers.",
                 f"IndexError where {label} is outside of 0 .. {axis} - 1.",
             ]
         found += [
-            "TypeError for inputs that are not floating point.",
+            f"{name} stands for any number of dimensions, none included, and counts as one axis: "
+            "the arguments along it have the same ones there, and results get them back."
+            for name in self.program.several
+        ]
+        found += [
+            f"{p.name} is {p.default} everywhere where it is left out."
+            for p in self.program.forward.tensors
+            if p.default is not None
+        ]
+        found += [
+            "TypeError for inputs that are not floating point"
+            + (f"; {' and '.join(given)} may be of booleans or integers." if given else "."),
             "ValueError for shapes that do not fit.",
             "float16 and bfloat16 are computed in float32, and rounded once at the end.",
         ]
@@ -234,11 +311,14 @@ class _Page:
         program = self.program
         needs = program.backward.parameters[1:]
         result = {name: f"result.{name}" for name in program.forward.results}
-        tensors = [result[p.name] for p in needs if p.role not in ("size", "scalar")]
-        numbers = [result[p.name] for p in needs if p.role in ("size", "scalar")]
+        tensors = [result[p.name] for p in needs if p.role not in NUMBERS]
+        numbers = [result[p.name] for p in needs if p.role in NUMBERS]
         gradients = [
-            f"gradients.d{p.name}" if p.role == "input" else "None"
-            for p in program.forward.parameters
+            f"gradients.d{p.name}"
+            + f" if ctx.needs_input_grad[{i}] else None" * (p.default is not None)
+            if p.role == "input"
+            else "None"
+            for i, p in enumerate(program.forward.parameters)
         ]
         output, upstream = program.forward.results[0], program.backward.parameters[0]
         return {
@@ -246,12 +326,18 @@ class _Page:
             "public": wrapped(
                 f"def {program.name}", self.arguments(program.forward), " -> Tensor:"
             ),
-            "output_shape": _shape(self.axes(upstream)),
+            "output_shape": self.shape_of(upstream.layout),
             "upstream": upstream.name,
             "saved_from": ", ".join(tensors),
             "numbers_from": ", ".join(numbers),
             "gradients": gradients,
         }
+
+
+def _names_among(*tables) -> str:
+    """The names in those of the module's tables that there are, as an expression."""
+    there = [name for held, name in zip(tables[::2], tables[1::2], strict=True) if held]
+    return there[0] if len(there) == 1 else f"({', '.join(f'*{name}' for name in there)})"
 
 
 def _packed(items: Sequence[str], margin: str) -> list[str]:
@@ -275,6 +361,25 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
     return "\n".join(
         [f"{head}(", *(f"{margin}{item}," for item in items), f"{' ' * indent}){tail}"]
     )
+
+
+def layouts_in(function: Function) -> dict[str, Layout]:
+    """The layout of every tensor that a function is given or computes."""
+    layouts = {p.name: p.layout for p in function.tensors}
+    return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    texts = [f'"{text}"' for text in texts]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _option(option: str) -> list[str]:
+    """A keyword argument on a line of its own, or a tuple on several where it is too long."""
+    if len(option) + 5 <= LINE:
+        return [f"    {option},"]
+    name, items = option.split("=(")
+    return [f"    {name}=(", *_packed(items.rstrip(",)").split(", "), "        "), "    ),"]
 
 
 def _shape(axes: tuple[str, ...]) -> str:

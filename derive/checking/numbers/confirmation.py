@@ -63,7 +63,8 @@ def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Exp
         return None
     variable = batch.entries(of)[index]
     numbers = {batch.entries(of)[i]: arithmetic.sympy(n) for i, n in known.items()}
-    for t in (*definition.differentiable, *(t for t, _ in definition.scalars)):
+    free = [t for t in definition.inputs if t.role != "label"]
+    for t in (*free, *(t for t, _ in definition.scalars)):
         if t.name != of.name:
             numbers |= {batch.entries(t)[i]: n for i, n in point.values[t.name].items()}
     for t in definition.labels:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sympy import Abs, Add, Expr, Heaviside, Integer, Mul, Piecewise, Pow, sign
+from sympy import Abs, Add, Expr, Heaviside, Integer, Mul, Piecewise, Pow, exp, sign
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
@@ -22,12 +22,13 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 from derive.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
 from derive.made_axes import twins_in
-from derive.nodes import ArgMax, Broadcast, Max, OneHot, Reshaping, Sum
-from derive.symbols import Axis, Tensor, tensors_in
+from derive.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
+from derive.symbols import Axis, MinusInfinity, Tensor, tensors_in
 
 Index = tuple[int, ...]
 
 UNDEFINED = None  # stands where a number would
+BELOW = "-oo"  # less than every number
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ class Evaluation:
     def largest(self):
         """The largest absolute value in all tensors that were computed; 1 if they are zero."""
         entries = (v for table in self._named.values() for v in table.entries.values())
-        return max((abs(v) for v in entries if v is not UNDEFINED), default=1) or 1
+        return (
+            max((abs(v) for v in entries if v is not UNDEFINED and v is not BELOW), default=1) or 1
+        )
 
     def table(self, e: Expr) -> Table:
         """The entries of ``e`` along the axes along which it varies."""
@@ -102,6 +105,8 @@ class Evaluation:
             return Table(e.axes, self._tensor(e).entries)
         if isinstance(e, Axis):
             return self._constant(self.arithmetic.number(Integer(self._size(e))))
+        if isinstance(e, MinusInfinity):
+            return self._constant(BELOW)
         if isinstance(e, (BooleanTrue, BooleanFalse)):
             return self._constant(bool(e))
         if isinstance(e, Broadcast):
@@ -192,6 +197,37 @@ class Evaluation:
         return Table(axes, entries)
 
     def _operation(self, e: Expr) -> Callable:
+        operation = self._operation_on_numbers(e)
+
+        def compute(*values):
+            if any(value is BELOW for value in values):
+                return self._in_the_limit(e, values)
+            return operation(*values)
+
+        return compute
+
+    def _in_the_limit(self, e: Expr, values):
+        """An operation at -oo."""
+        if isinstance(e, Relational):
+            return self._holds(e.rel_op, *values)
+        if isinstance(e, exp):
+            return self.arithmetic.number(Integer(0))
+        if isinstance(e, Add):
+            return BELOW
+        if isinstance(e, Mul):
+            zero = self.arithmetic.number(Integer(0))
+            numbers = [value for value in values if value is not BELOW]
+            if len(numbers) + 1 == len(values) and all(self._side(n, zero) > 0 for n in numbers):
+                return BELOW
+        raise Undefined(f"{e} at -oo")
+
+    def _side(self, a, b) -> int:
+        """-1, 0 or 1: which of two is larger; -oo is less than every number."""
+        if a is BELOW or b is BELOW:
+            return (a is not BELOW) - (b is not BELOW)
+        return self.arithmetic.compare(a, b)
+
+    def _operation_on_numbers(self, e: Expr) -> Callable:
         if isinstance(e, Add):
             return lambda *values: self.arithmetic.add(values)
         if isinstance(e, Mul):
@@ -215,8 +251,8 @@ class Evaluation:
         return self.arithmetic.apply(function, values)
 
     def _holds(self, relation: str, a, b) -> bool:
-        side = self.arithmetic.compare(a, b)
-        self.at_kink |= side == 0
+        side = self._side(a, b)
+        self.at_kink |= side == 0 and a is not BELOW
         return side in RELATIONS[relation]
 
     def _choice(self, e: Piecewise) -> Table:
@@ -249,6 +285,8 @@ class Evaluation:
 
         def total(*values):
             self.operations += len(values)
+            if any(value is BELOW for value in values):
+                return BELOW
             summed = self.arithmetic.add(values)
             return summed if repeated == 1 else self.arithmetic.multiply([number, summed])
 
@@ -260,12 +298,16 @@ class Evaluation:
         def first(*row):
             best = 0
             for k, value in enumerate(row):
-                side = self.arithmetic.compare(value, row[best])
-                self.at_kink |= side == 0 and k != best
+                side = self._side(value, row[best])
+                self.at_kink |= side == 0 and k != best and value is not BELOW
                 best = k if side > 0 else best
             return row[best] if isinstance(e, Max) else self.arithmetic.number(Integer(best))
 
         return Table(left, {i: self._or_undefined(first, *row) for i, row in rows})
+
+    def _position(self, e: Position) -> Table:
+        places = range(self._size(e.axis))
+        return Table(e.axes, {(k,): self.arithmetic.number(Integer(k)) for k in places})
 
     def _one_hot(self, e: OneHot) -> Table:
         labels = self.table(e.operand)
@@ -302,6 +344,7 @@ ARRAY_NODES: dict[type, Callable] = {
     Sum: Evaluation._sum,
     Max: Evaluation._largest,
     ArgMax: Evaluation._largest,
+    Position: Evaluation._position,
     OneHot: Evaluation._one_hot,
     Reshaping: Evaluation._reshaped,
 }

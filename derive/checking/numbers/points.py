@@ -100,7 +100,9 @@ def generic_point(
             return Integer(draw.randrange(whole[axis] if axis else 1))
         share = Fraction(draw.randint(1, 997), 998)
         if t.role == "scalar" and kind == 0:
-            near_default = Rational(str(defaults[t.name])) if seed % 2 else Integer(1)
+            default = float(definition.default_at(defaults[t.name], sizes))
+            near_default = Rational(Fraction(default).limit_denominator(10**9))
+            near_default = near_default if seed % 2 else Integer(1)
             return near_default * Rational(1 + 2 * share) / 2
         bottom, top = RANGES[0] if t.role == "adjoint" else (low, high)
         return Rational(bottom + (top - bottom) * share)

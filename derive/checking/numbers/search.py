@@ -110,7 +110,7 @@ class Search:
     def all_equal(self, number: Expr) -> Values:
         """The data of `start`, with one number in place of every input."""
         values = self.start()
-        inputs = [t for t in self.free if t.role == "input"]
+        inputs = [t for t in self.free if t.role in ("input", "given")]
         return values | {t.name: dict.fromkeys(values[t.name], number) for t in inputs}
 
     def variations(self, values: Values, of_inputs: bool = True) -> Iterator[Values]:
@@ -129,7 +129,7 @@ class Search:
     def _fillings(self, t: Tensor) -> Iterator[dict[Index, Expr]]:
         if t.role == "scalar":
             return ({(): number} for number in SCALARS)
-        return fillings(t, self.whole) if t.role == "input" else iter(())
+        return fillings(t, self.whole) if t.role in ("input", "given") else iter(())
 
     def repaired(self, values: Values, reached: int | None = None) -> Iterator[Values]:
         """The data, changed until every statement is rational on them, in one way after another."""
@@ -200,7 +200,7 @@ class Search:
 
     def shortened(self, values: Values) -> Values:
         """The data with as little to read as is found, tensor by tensor, then entry by entry."""
-        for t in (t for t in self.free if t.role in ("input", "adjoint")):
+        for t in (t for t in self.free if t.role in ("input", "given", "adjoint")):
             trial = values | {t.name: dict.fromkeys(values[t.name], Integer(0))}
             values = trial if trial != values and self.shows(trial) else values
         for t in self.free:

@@ -11,11 +11,13 @@ from derive.checking.reading.functions import maximum, minimum, where
 from derive.checking.reading.names import Names
 from derive.checking.reading.picking import hot, indices
 from derive.checking.reading.refusals import Refusal
-from derive.checking.reading.values import INDEX, MASK, NUMBER, Space, Value, number
-from derive.nodes import ArgMax, Flatten, Max, Unflatten, renamed, summed
+from derive.checking.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
+from derive.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
 from derive.symbols import Axis, axes_of
 
-NODES = frozenset({"Sum", "Max", "OneHot", "ArgMax", "Broadcast", "Rename", "Flatten", "Unflatten"})
+NODES = frozenset(
+    {"Sum", "Max", "OneHot", "Position", "ArgMax", "Broadcast", "Rename", "Flatten", "Unflatten"}
+)
 
 
 def uses_notation(tree: ast.AST) -> bool:
@@ -120,6 +122,10 @@ class Notation:
             raise Refusal(f"the index lies along {along} itself", USAGE["OneHot"])
         return self.value(hot(i.expression, along), {*i.axes, along}, i)
 
+    def position(self, axis) -> Value:
+        along = self.axis(axis)
+        return self.space.made(Position.over(Integer(0), [along]), (along,), Extent(), by_name=True)
+
     def broadcast(self, operand, *axes) -> Value:
         x = self.operand(operand)
         return self.value(x.expression, {*x.axes, *(self.axis(node) for node in axes)}, x)
@@ -192,6 +198,7 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Min": Notation.min,
     "ArgMax": Notation.arg_max,
     "OneHot": Notation.one_hot,
+    "Position": Notation.position,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
     "Flatten": Notation.flatten,
@@ -205,6 +212,7 @@ USAGE = {
     "Min": "write Min(a, b)",
     "ArgMax": "write ArgMax(x, C)",
     "OneHot": "write OneHot(labels, C)",
+    "Position": "write Position(N)",
     "Broadcast": "write Broadcast(x, K)",
     "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",
     "Flatten": "write Flatten(x, T, E, into=K), as the mathematics does",

@@ -1,0 +1,142 @@
+"""What the result for one forward depends on: the files of mathematics behind it, and gradform.
+
+The imports of a file are read, not run. A file counts with every module that it imports, and those
+that they import; gradform's own files count all together; what is installed besides counts by its
+version. What a file reads while it runs, other than by ``import``, is not seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import platform
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import derive
+from derive.library import MATH
+
+MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
+MADE_BY = ("gradform", "sympy", "torch", "numpy", "jinja2")
+INSTALLED = ("site-packages", "dist-packages")
+
+
+def files_behind(file: Path) -> tuple[Path, ...]:
+    """``file`` and all files of mathematics that it imports, directly or not."""
+    importlib.invalidate_caches()
+    found, pending = set(), [file]
+    while pending:
+        file = pending.pop()
+        if file not in found:
+            found.add(file)
+            pending += [f for f in _imported(file) if _is_mathematics(f)]
+    return tuple(sorted(found))
+
+
+def fingerprint(file: Path, machinery: str) -> str:
+    """SHA-256 of everything that the forwards in ``file`` depend on.
+
+    ``machinery`` is what `machinery_hash` returns: it is the same for all of them.
+    """
+    files = files_behind(file)
+    packages = {p for f in files for i in _imported(f) if (p := _package(i))}
+    parts = [machinery, *(f"{name} {_version(name)}" for name in sorted(packages))]
+    parts += [f"{f.name} {_hash(f)}" for f in files]
+    return _together(parts)
+
+
+def machinery_hash() -> str:
+    """SHA-256 of gradform itself, and of what it runs on."""
+    parts = [f"python {platform.python_version()}"]
+    parts += [f"{name} {_version(name)}" for name in MADE_BY]
+    parts += [f"{f.name} {_hash(f)}" for f in machinery_files()]
+    return _together(parts)
+
+
+def last_change(file: Path) -> float:
+    """When the last of the files behind ``file``, or of gradform's own, was written to."""
+    return max(f.stat().st_mtime for f in (*files_behind(file), *machinery_files()))
+
+
+def machinery_files() -> tuple[Path, ...]:
+    """Gradform's own sources and templates, without the mathematics."""
+    found = [f for folder in MACHINERY for kind in ("*.py", "*.jinja") for f in folder.rglob(kind)]
+    return tuple(sorted(f for f in found if not f.is_relative_to(MATH)))
+
+
+def _is_mathematics(file: Path) -> bool:
+    """Whether a file is ours or the user's to edit: not of gradform, Python or a package."""
+    if file.is_relative_to(MATH):
+        return True
+    others = (*MACHINERY, STANDARD_LIBRARY)
+    return not _is_installed(file) and not any(file.is_relative_to(folder) for folder in others)
+
+
+def _is_installed(file: Path) -> bool:
+    return any(part in INSTALLED for part in file.parts)
+
+
+def _package(file: Path) -> str:
+    """The installed package that a file is of, or ''; gradform itself is none."""
+    ours = any(file.is_relative_to(folder) for folder in (MATH, *MACHINERY))
+    if ours or not _is_installed(file):
+        return ""
+    place = max(i for i, part in enumerate(file.parts) if part in INSTALLED)
+    return Path(file.parts[place + 1]).stem
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _together(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _imported(file: Path) -> Iterator[Path]:
+    """The files that the imports of ``file`` run; those of packages on the way included."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _located(alias.name.split("."), [str(file.parent), *sys.path])
+        elif isinstance(node, ast.ImportFrom):
+            base = [str(file.parent), *sys.path]
+            if node.level:
+                base = [str(file.parents[node.level - 1])]
+            module = node.module.split(".") if node.module else []
+            for alias in node.names:  # a name may be that of a module
+                yield from _located([*module, alias.name], base)
+
+
+def _located(parts: list[str], base: list[str]) -> Iterator[Path]:
+    search, name = base, ""
+    if parts[0] == "derive":
+        search, parts, name = list(derive.__path__), parts[1:], "derive."
+    for part in parts:
+        spec = PathFinder.find_spec(f"{name}{part}", search)
+        if spec is None:
+            return
+        if spec.origin is not None and spec.origin.endswith(".py"):
+            yield Path(spec.origin).resolve()
+        if spec.submodule_search_locations is None:
+            return
+        search, name = list(spec.submodule_search_locations), f"{name}{part}."

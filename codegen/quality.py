@@ -1,0 +1,120 @@
+"""What is known of a module besides its text: the record behind the table and the report.
+
+Plain data, without mathematics or code in it: it crosses from one process to another, and it is
+kept in the cache as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The largest error of any gradient in single precision, relative to the largest entry of the
+    same gradient in double precision: of the generated module, and of autograd on the statements.
+    """
+
+    ours: float
+    autograd: float
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Reads and writes of tensors of full size."""
+
+    reads: int
+    writes: int
+
+    def __add__(self, other: Moves) -> Moves:
+        return Moves(self.reads + other.reads, self.writes + other.writes)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one function moves. ``kernel`` is what cannot be avoided: the arguments that it reads
+    and the results that it makes, each once. ``lines`` is what its lines move, one operation at a
+    time. ``larger`` are the shapes of what is larger than full size on the way.
+    """
+
+    kernel: Moves
+    lines: Moves
+    larger: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is counted in a Program: see `Quality` for the fields."""
+
+    full: str
+    reductions: tuple[str, ...]
+    forward: Traffic
+    backward: Traffic
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good one module is.
+
+    ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima and matrix
+    products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
+    largest one to autograd in double precision, and ``seconds`` is the time to derive, prove and
+    emit.
+    """
+
+    name: str
+    closed_form: tuple[str, ...]
+    saved: tuple[str, ...]
+    reductions: tuple[str, ...]
+    full: str
+    forward: Traffic
+    backward: Traffic
+    proved: str
+    difference: float
+    rounding: Rounding
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A module that is ready to be written: its file name, its text, and how good it is."""
+
+    file: str
+    text: str
+    quality: Quality
+    unchanged: bool = False  # taken from the cache
+
+
+def as_data(emitted: Emitted) -> dict[str, object]:
+    """For JSON."""
+    return asdict(emitted)
+
+
+def from_data(data: Mapping[str, object]) -> Emitted:
+    """The record that `as_data` was made of.
+
+    Raises KeyError, TypeError or AttributeError where ``data`` is something else.
+    """
+    return _record(Emitted, data)
+
+
+# The fields that are records themselves.
+RECORDS = {
+    "quality": Quality,
+    "forward": Traffic,
+    "backward": Traffic,
+    "kernel": Moves,
+    "lines": Moves,
+    "rounding": Rounding,
+}
+
+
+def _record(kind: type, data: Mapping[str, object]):
+    values = {}
+    for name in (field.name for field in fields(kind)):
+        value = data[name]
+        if name in RECORDS:
+            value = _record(RECORDS[name], value)
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)

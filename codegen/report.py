@@ -1,0 +1,103 @@
+"""The table of quality, as a page: ``generated/REPORT.md``.
+
+What is counted and proved is the same everywhere, and the page is checked for it byte for byte.
+What is measured (errors, seconds) differs from machine to machine: a measurement that stands in the
+page stays as long as the text of the module that was measured is the same, which its hash says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from codegen.quality import Emitted, Moves
+
+FILE = "REPORT.md"
+TEMPLATES = Path(__file__).parent / "templates"
+DIGITS = 12  # of the hash of a module
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row of the table of what is measured: every field is text."""
+
+    name: str
+    module: str
+    double: str
+    single: str
+    autograd: str
+    seconds: str
+
+
+def report(results: Sequence[Emitted], before: str | None) -> str:
+    """The page for ``results``; ``before`` is the one that stands there, or None."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    known = measured_in(before or "")
+    return environment.get_template("report.md.jinja").render(
+        counted=[_counted(result) for result in results],
+        measured=[_measured(result, known) for result in results],
+        forms=[result.quality for result in results],
+    )
+
+
+def measured_in(page: str) -> dict[tuple[str, str], Measured]:
+    """The rows of measurements in a page, by name and module."""
+    cell = r" ([^|\n]*) \|"
+    rows = re.findall(rf"^\|{cell} `([0-9a-f]{{{DIGITS}}})` \|{cell * 4}$", page, re.M)
+    found = [Measured(*row) for row in rows]
+    return {(row.name, row.module): row for row in found}
+
+
+def _measured(result: Emitted, known: Mapping[tuple[str, str], Measured]) -> Measured:
+    quality = result.quality
+    module = hashlib.sha256(result.text.encode()).hexdigest()[:DIGITS]
+    now = Measured(
+        quality.name,
+        module,
+        f"{quality.difference:.1e}",
+        f"{quality.rounding.ours:.1e}",
+        f"{quality.rounding.autograd:.1e}",
+        f"{quality.seconds:.2f}",
+    )
+    before = known.get((quality.name, module))
+    return before if before is not None and _is_measured(before) else now
+
+
+def _is_measured(row: Measured) -> bool:
+    """Whether every number of a row is one."""
+    try:
+        return all(float(n) >= 0 for n in (row.double, row.single, row.autograd, row.seconds))
+    except ValueError:
+        return False
+
+
+def _counted(result: Emitted) -> dict[str, str]:
+    """The cells of a row of the table of what is counted."""
+    quality = result.quality
+    return {
+        "name": quality.name,
+        "full": quality.full,
+        "saved": ", ".join(quality.saved),
+        "reductions": ", ".join(quality.reductions),
+        "forward_kernel": _moves(quality.forward.kernel),
+        "forward_lines": _moves(quality.forward.lines),
+        "backward_kernel": _moves(quality.backward.kernel),
+        "backward_lines": _moves(quality.backward.lines),
+        "larger": ", ".join(dict.fromkeys((*quality.forward.larger, *quality.backward.larger))),
+    }
+
+
+def _moves(moves: Moves) -> str:
+    return f"{moves.reads} + {moves.writes}"

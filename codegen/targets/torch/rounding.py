@@ -1,0 +1,91 @@
+"""How far single precision is from double precision: of the generated module, and of autograd.
+
+Both are given the same data, rounded to single precision once; what they should give is autograd
+through the statements in double precision (``interpret.py``). Autograd in single precision goes
+through the statements in torch as they are written, which is what a person types without us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from codegen.program import Program
+from codegen.quality import Rounding
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
+from codegen.targets.torch.interpret import interpreted
+from derive.definition import Definition
+
+
+def rounding(file: Path, definition: Definition, program: Program) -> Rounding:
+    """The largest errors of the gradients in single precision, on random data."""
+    module = load(file)
+    for draw in DRAWS:
+        single = _in(torch.float32, _drawn(definition, program, draw), program)
+        double = _in(torch.float64, single, program)
+        statements = interpreted(definition, double)
+        output = statements[program.forward.results[0]]
+        upstream = draw(
+            tuple(output.shape), generator=torch.Generator().manual_seed(1), dtype=torch.float32
+        )
+        expected = _gradients(output, double, upstream.double())
+        if all(bool(g.isfinite().all()) for g in expected.values()):
+            break
+    ours = getattr(module, program.name)(**single)
+    errors = [_largest(_gradients(ours, single, upstream), expected)]
+    written = _written(module, program, single)
+    errors.append(_largest(_gradients(written, single, upstream), expected))
+    return Rounding(*errors)
+
+
+def _drawn(definition: Definition, program: Program, draw) -> dict[str, object]:
+    dims = next(dims_tried(definition))
+    return arguments_of(definition, program, draw, torch.Generator().manual_seed(0), dims)
+
+
+def _in(kind: torch.dtype, arguments: Mapping[str, object], program: Program):
+    """The arguments with numbers of this kind; the differentiable ones as leaves."""
+    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
+    return {
+        name: value.detach().to(kind).requires_grad_(name in differentiable)
+        if isinstance(value, Tensor) and value.is_floating_point()
+        else value
+        for name, value in arguments.items()
+    }
+
+
+def _written(module: ModuleType, program: Program, arguments: Mapping[str, object]) -> Tensor:
+    atoms = getattr(module, program.atoms.name)(**arguments)
+    return getattr(atoms, program.forward.results[0])
+
+
+def _gradients(output: Tensor, arguments: Mapping[str, object], upstream: Tensor):
+    leaves = {
+        name: value
+        for name, value in arguments.items()
+        if isinstance(value, Tensor) and value.requires_grad
+    }
+    found = {name: torch.zeros_like(leaf) for name, leaf in leaves.items()}
+    if output.requires_grad:
+        gradients = torch.autograd.grad(
+            output, list(leaves.values()), upstream.reshape(output.shape), allow_unused=True
+        )
+        found |= {n: g for n, g in zip(leaves, gradients, strict=True) if g is not None}
+    return found
+
+
+def _largest(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+    return max((_error(found[name].double(), expected[name]) for name in expected), default=0.0)
+
+
+def _error(found: Tensor, expected: Tensor) -> float:
+    """Relative to the largest entry; where that is zero but for rounding, as it is."""
+    if not expected.numel():
+        return 0.0
+    gap, scale = (found - expected).abs().max().item(), expected.abs().max().item()
+    gap = gap / scale if scale > 1e-12 else gap
+    return gap if gap == gap else float("inf")

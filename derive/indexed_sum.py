@@ -1,0 +1,18 @@
+"""SymPy's sum over an index, with the choices in it left where they stand."""
+
+from __future__ import annotations
+
+from sympy import Expr, Sum, Tuple
+
+
+class IndexedSum(Sum):
+    """``IndexedSum(e, (i, 1, n))``.
+
+    SymPy's own `Sum` moves a `Piecewise` outside of itself, and outside of a sum in it whose index
+    the condition holds, where that index means nothing (sympy 1.14).
+    """
+
+    def __new__(cls, function: Expr, *limits):
+        self = Expr.__new__(cls, function, *(Tuple(*limit) for limit in limits))
+        self.is_commutative = True
+        return self

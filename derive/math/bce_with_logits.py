@@ -1,0 +1,55 @@
+"""The binary cross entropy of a sigmoid."""
+
+from sympy import log
+
+from derive import Axes, Axis, Forward, Input, Sum
+from derive.math.sigmoid import Sigmoid
+
+N, C = Axes("N"), Axis("C")
+
+
+class BCEWithLogitsNone(Forward):
+    """The cross entropy of the sigmoid of every logit, relative to its target between 0 and 1.
+
+    Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90; the log
+    probability of the positive answer counts ``pos_weight`` times, the whole ``weight`` times.
+    """
+
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
+
+    probs = Sigmoid(logits)
+    likelihood = pos_weight * target * log(probs) + (1 - target) * log(1 - probs)
+    losses = -weight * likelihood
+
+
+class BCEWithLogitsSum(Forward):
+    """The sum over all logits.
+
+    Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
+    """
+
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
+
+    losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
+    loss = Sum(losses, N, C)
+
+
+class BCEWithLogits(Forward):
+    """The mean over all logits.
+
+    Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90.
+    """
+
+    logits = Input(N, C)
+    target = Input(N, C)
+    weight = Input(N, C)
+    pos_weight = Input(C)
+
+    losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
+    loss = Sum(losses, N, C) / (N * C)

@@ -1,0 +1,91 @@
+"""The cross entropy of labels and a softmax, and what training adds to it."""
+
+from sympy import exp, log, tanh
+
+from derive import Axes, Axis, Forward, Input, Label, OneHot, Scalar, Sum
+
+N, C, S = Axis("N"), Axis("C"), Axes("S")
+
+
+class CrossEntropyNone(Forward):
+    """The cross entropy of every row: of the softmax of its logits, relative to its label.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31; the smoothed
+    target is that of Szegedy et al. (2016), "Rethinking the inception architecture for computer
+    vision", section 7; every class counts with its weight.
+    """
+
+    logits = Input(N, C, S)
+    labels = Label(N, S)
+    weight = Input(C)
+    label_smoothing = Scalar(0)
+
+    probs = exp(logits) / Sum(exp(logits), C)
+    logprobs = log(probs)
+    target = (1 - label_smoothing) * OneHot(labels, C) + label_smoothing / C
+    losses = -Sum(target * weight * logprobs, C)
+
+
+class CrossEntropySum(Forward):
+    """The sum over all rows.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
+    """
+
+    logits = Input(N, C, S)
+    labels = Label(N, S)
+    weight = Input(C)
+    label_smoothing = Scalar(0)
+
+    losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
+    loss = Sum(losses, N, S)
+
+
+class CrossEntropy(Forward):
+    """The mean over all rows, each counted with the weight of its label.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
+    """
+
+    logits = Input(N, C, S)
+    labels = Label(N, S)
+    weight = Input(C)
+    label_smoothing = Scalar(0)
+
+    losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
+    counted = Sum(OneHot(labels, C) * weight, C)
+    loss = Sum(losses, N, S) / Sum(counted, N, S)
+
+
+class CrossEntropyZLoss(Forward):
+    """The mean cross entropy, plus a cost that holds the normalizer of the softmax at 1.
+
+    Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways", section 5.
+    """
+
+    logits = Input(N, C, S)
+    labels = Label(N, S)
+    weight = Input(C)
+    label_smoothing = Scalar(0)
+    z_weight = Scalar(1e-4)
+
+    entropy = CrossEntropy(logits, labels, weight, label_smoothing)
+    log_z = log(Sum(exp(logits), C))
+    loss = entropy + z_weight * Sum(log_z**2, N, S) / (N * S)
+
+
+class CrossEntropySoftcap(Forward):
+    """The mean cross entropy of logits that are held softly between -cap and cap.
+
+    Source: Gemma team (2024), "Gemma 2: improving open language models at a practical size",
+    section 2 (logit soft-capping).
+    """
+
+    logits = Input(N, C, S)
+    labels = Label(N, S)
+    weight = Input(C)
+    label_smoothing = Scalar(0)
+    cap = Scalar(30)
+
+    capped = cap * tanh(logits / cap)
+    loss = CrossEntropy(capped, labels, weight, label_smoothing)

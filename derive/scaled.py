@@ -1,0 +1,442 @@
+"""Numbers too large to be written down: a moderate factor times an exponential that is not taken.
+
+``exp(z)`` overflows where z is large, and so does everything that is made of it; the quotients and
+logarithms that a forward takes of it do not. So a value is followed as ``factor*exp(exponent)``:
+products add the exponents, a sum takes out the largest of them, and where the exponents cancel, or
+under a logarithm, the factor is all that is computed. `identities` has what is used, each with its
+condition; ``tests/test_stability.py`` proves every one, and ``forward_plan.py`` proves the result
+once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce
+
+from sympy import (
+    Abs,
+    Add,
+    Expr,
+    Function,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    cosh,
+    exp,
+    expand,
+    log,
+    sinh,
+    tanh,
+)
+
+from derive.nodes import Max, Peak, Reduction, Reshaping, Sum, renamed
+from derive.positive import is_positive, positive_quotient
+from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The value ``factor*exp(exponent)``."""
+
+    factor: Expr
+    exponent: Expr = S.Zero
+
+
+class Scales:
+    """The values of a forward as factors times exponentials.
+
+    ``give_name`` makes a value of an expression and words for what it is. `learn` is told of every
+    value in order; after `finished` no new ones are made.
+    """
+
+    def __init__(self, give_name: Callable[[Expr, str], Tensor]):
+        self.give_name: Callable[[Expr, str], Tensor] | None = give_name
+        self.definitions: dict[str, Expr] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.known: dict[str, Scaled] = {}
+        self.made: dict[str, Tensor] = {}
+        self.named: dict[Expr, Tensor] = {}
+
+    def learn(self, tensor: Tensor, e: Expr) -> None:
+        """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
+        self.definitions[tensor.name], self.tensors[tensor.name] = e, tensor
+        scaled = self.of(e)
+        if scaled.exponent == 0:
+            return
+        if scaled.factor.has(Reduction):
+            words = f"{tensor.name}_scaled"
+            scaled = Scaled(self.name(scaled.factor, words), scaled.exponent)
+        self.known[tensor.name] = scaled
+
+    def finished(self) -> Scales:
+        """The same, from now on without new values."""
+        self.give_name = None
+        return self
+
+    def after_forward(self) -> Scales:
+        """The same for the backward, which has all values at hand: from y = log(v) follows
+        v = exp(y). A logarithm of what the backward has is taken again rather than saved.
+        """
+        scales = copy(self)
+        scales.known = dict(self.known)
+        scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
+        for name, e in self.definitions.items():
+            inside = e.args[0] if isinstance(e, log) else None
+            met_whole = isinstance(inside, Tensor) and inside.axes == inside.home
+            if met_whole and self.overflows(inside) and name in self.tensors:
+                scales.known[inside.name] = Scaled(S.One, self.tensors[name])
+        return scales
+
+    def name(self, e: Expr, words: str) -> Expr:
+        """The value that ``e`` is, or ``e`` itself where no more values are made."""
+        if e in self.named or self.give_name is None:
+            return self.named.get(e, e)
+        tensor = self.named[e] = self.give_name(e, words)
+        if tensor.name not in self.definitions:
+            self.definitions[tensor.name] = e
+            self.made[tensor.name] = tensor
+        return tensor
+
+    def of(self, e: Expr) -> Scaled:
+        """``e`` as a factor times an exponential."""
+        for kind, identity in identities.items():
+            if isinstance(e, kind):
+                return identity.rewrite(self, e)
+        return Scaled(self._inside(e))
+
+    def safe(self, e: Expr) -> Expr:
+        """``e`` without exponentials that overflow, as far as they cancel; otherwise as it is."""
+        if not self.overflows(e):
+            return e
+        if isinstance(e, Mul):
+            return self._safe_product(e)
+        if isinstance(e, Add):
+            return _extremes_joined(self._inside(e))
+        scaled = self.of(e)
+        if self.is_nonpositive(scaled.exponent):
+            return self._value(scaled)
+        return self._inside(e)
+
+    def _safe_product(self, e: Mul) -> Expr:
+        """The first form that does not overflow: each factor by itself, quotients by a positive
+        sum, the exponents added, multiplied out.
+        """
+        inside = self._inside(e)
+        if not self.overflows(inside):
+            return inside
+        taking_part = [f for f in e.args if self._may_cancel(f)]
+        rest = Mul(*(self.safe(f) for f in e.args if f not in taking_part))
+        over = self._over_sums(taking_part)
+        if not self.overflows(over):
+            return rest * over
+        scaled = self.of(Mul(*taking_part))
+        if self.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
+            return rest * self._value(scaled)
+        terms = e.expand(deep=False, power_exp=False, power_base=False, log=False)
+        if isinstance(terms, Add):
+            safe = Add(*map(self.safe, terms.args))
+            if not self.overflows(safe):
+                return safe
+        return inside
+
+    def _may_cancel(self, factor: Expr) -> bool:
+        """Whether the factor grows with an exponential, or divides by what does."""
+        if isinstance(factor, Pow) and factor.exp.is_negative:
+            return self._unfolded(factor.base).has(exp, cosh) or self.of(factor).exponent != 0
+        return self.overflows(factor)
+
+    def _value(self, scaled: Scaled) -> Expr:
+        """The value itself, with the exponential under its name if it has one."""
+        exponential = exp(self.named.get(scaled.exponent, scaled.exponent))
+        return scaled.factor * self.named.get(exponential, exponential)
+
+    def overflows(self, e: Expr) -> bool:
+        """Whether something in ``e`` becomes infinite, or the logarithm of zero, where the value
+        of ``e`` need not.
+
+        What is divided by a sum of positive numbers may be infinite there: then it is zero.
+        """
+        if isinstance(e, Tensor):
+            scaled = self.known.get(e.name)
+            return scaled is not None and not self.is_nonpositive(scaled.exponent)
+        if isinstance(e, exp):
+            return not self.is_nonpositive(self._unfolded(e.exp))
+        if isinstance(e, (cosh, sinh)):
+            return True
+        if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
+            return any(map(self._overflows_inside, Add.make_args(e.base)))
+        if isinstance(e, log):
+            return self.of(e).factor != e
+        return any(self.overflows(arg) for arg in e.args if isinstance(arg, Expr))
+
+    def _overflows_inside(self, term: Expr) -> bool:
+        """Whether the reciprocal of a positive sum with this term suffers."""
+        pointwise = self._unfolded(term)
+        if pointwise.has(Reduction) or any(t.name in self.known for t in tensors_in(pointwise)):
+            return self.overflows(term)
+        return any(self.overflows(arg) for node in pointwise.atoms(exp) for arg in node.args)
+
+    def _inside(self, e: Expr) -> Expr:
+        if isinstance(e, Tensor) or not e.args:
+            return e
+        if isinstance(e, (Reduction, Reshaping)):
+            return e.on(self.safe(e.operand)) if isinstance(e, (Sum, Reshaping)) else e
+        if isinstance(e, Piecewise):
+            return e.func(*((self.safe(value), condition) for value, condition in e.args))
+        if not isinstance(e, (Add, Mul, Pow, Function)):
+            return e
+        return e.func(*map(self.safe, e.args))
+
+    # -- the rules, one for each kind of node -----------------------------------
+
+    def _tensor(self, e: Tensor) -> Scaled:
+        scaled = self.known.get(e.name)
+        if scaled is None:
+            return Scaled(e)
+        met = dict(zip(e.home, e.axes, strict=True))
+        return Scaled(renamed(scaled.factor, met), renamed(scaled.exponent, met))
+
+    def _exponential(self, e: exp) -> Scaled:
+        exponent = self._unfolded(e.exp)
+        return Scaled(e) if self.is_nonpositive(exponent) else Scaled(S.One, exponent)
+
+    def _hyperbolic(self, e: cosh) -> Scaled:
+        return self.of(e.rewrite(exp))
+
+    def _product(self, e: Mul) -> Scaled:
+        parts = [self.of(factor) for factor in e.args]
+        exponent = expand(Add(*(part.exponent for part in parts)))
+        return Scaled(Mul(*(part.factor for part in parts)), exponent)
+
+    def _power(self, e: Pow) -> Scaled:
+        base = self.of(e.base)
+        if base.exponent == 0 or not (e.exp.is_Integer or is_positive(base.factor)):
+            return Scaled(self._inside(e))
+        return Scaled(base.factor**e.exp, expand(base.exponent * e.exp))
+
+    def _sum_of_terms(self, e: Add) -> Scaled:
+        parts = [self.of(term) for term in e.args]
+        exponents = list(dict.fromkeys(part.exponent for part in parts))
+        if exponents == [0]:
+            return Scaled(Add(*(part.factor for part in parts)))
+        if len(exponents) == 1:
+            return Scaled(Add(*(part.factor for part in parts)), exponents[0])
+        if not all(map(is_positive, e.args)) or any(part.factor.has(Reduction) for part in parts):
+            return Scaled(Add(*map(self.safe, e.args)))
+        weights = [Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents]
+        largest = reduce(extreme, exponents)
+        if len(exponents) == 2 and weights[0] == weights[1]:
+            return Scaled(weights[0] * (1 + exp(-Abs(exponents[0] - exponents[1]))), largest)
+        pairs = zip(weights, exponents, strict=True)
+        return Scaled(Add(*(w * exp(k - largest) for w, k in pairs)), largest)
+
+    def _sum_along(self, e: Sum) -> Scaled:
+        operand = self.of(e.operand)
+        carried = [axis for axis in e.axes if axis in axes_of(operand.exponent)]
+        if not carried:
+            return Scaled(e.on(operand.factor), operand.exponent)
+        if self.is_nonpositive(operand.exponent):
+            return Scaled(e.on(self._value(operand)))
+        words = getattr(operand.exponent, "name", "exponent")
+        top = operand.exponent
+        for axis in carried:
+            top = Peak.over(top, [axis])
+        top = self.name(top, f"{words}_max")
+        difference = self.name(operand.exponent - top, f"{words}_shifted")
+        shifted = self.name(exp(difference), f"exp_{words}_shifted")
+        return Scaled(e.on(operand.factor * shifted), top)
+
+    def _logarithm(self, e: log) -> Scaled:
+        argument = self.of(e.args[0])
+        scaled = argument
+        if argument.exponent == 0:
+            scaled = self.of(self._quotient(e.args[0]))
+        if scaled.exponent == 0:
+            return Scaled(log(argument.factor))
+        rest = _split(scaled.factor).replace(_is_of_exponentials, self._named_logarithm)
+        return Scaled(rest + self.named.get(scaled.exponent, scaled.exponent))
+
+    def _named_logarithm(self, e: log) -> Expr:
+        """log(1 + exp(-|x|)) under one name, wherever it is met."""
+        words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
+        return self.name(e, f"{words}_log_term" if len(words) < 30 else "log_term")
+
+    # -- what is known of exponents and pointwise values ------------------------
+
+    def is_nonpositive(self, u: Expr) -> bool:
+        """Whether ``u`` is at most zero by its form: an entry minus the largest of its row."""
+        if u.is_nonpositive:
+            return True
+        u = expand(u)
+        for term in Add.make_args(u):
+            coefficient, node = term.as_coeff_Mul()
+            definition = self._definition(node)
+            if isinstance(definition, Add):
+                return self.is_nonpositive(u + coefficient * (definition - node))
+            for bound in self._bounds(node, below=bool(coefficient.is_negative)):
+                rest = expand(u - coefficient * (node - bound))
+                if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
+                    return True
+        return False
+
+    def _bounds(self, node: Expr, below: bool) -> list[Expr]:
+        """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
+        if (definition := self._definition(node)) is not None:
+            return self._bounds(definition, below)
+        if isinstance(node, Piecewise):
+            values = [value for value, _ in node.args]
+            return values if node == extreme(*values, largest=below) else []
+        if isinstance(node, Max) and below:
+            return [node.operand, *self._bounds(node.operand, below)]
+        if isinstance(node, log) and below:
+            return self._exponents_in(node.args[0])
+        return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
+
+    def _exponents_in(self, e: Expr) -> list[Expr]:
+        """Exponents of the exponentials that a positive sum has as whole terms."""
+        if (definition := self._definition(e)) is not None:
+            return self._exponents_in(definition)
+        if isinstance(e, Sum):
+            return self._exponents_in(e.operand)
+        if isinstance(e, Add) and all(map(is_positive, e.args)):
+            return [k for term in e.args for k in self._exponents_in(term)]
+        return [e.exp] if isinstance(e, exp) else []
+
+    def _unfolded(self, e: Expr) -> Expr:
+        """``e`` with the values in it that are made of exponentials entry by entry written out."""
+        found = {t: self._pointwise(t) for t in tensors_in(e) if t.name in self.definitions}
+        return e.xreplace({t: inside for t, inside in found.items() if inside.has(exp, cosh)})
+
+    def _pointwise(self, t: Tensor) -> Expr:
+        """The definition of a value in terms of inputs, or the value where it has sums in it."""
+        definition = self._definition(t)
+        if definition.has(Reduction, Reshaping, Piecewise):
+            return t
+        return self._unfolded(definition)
+
+    def _definition(self, node: Expr) -> Expr | None:
+        """The definition of a value, along the axes along which it is met; None for all else."""
+        if not isinstance(node, Tensor) or node.name not in self.definitions:
+            return None
+        met = dict(zip(node.home, node.axes, strict=True))
+        return renamed(self.definitions[node.name], met)
+
+    def _over_sums(self, factors: list[Expr]) -> Expr:
+        """exp(u)/(a*exp(v) + b) = 1/(a*exp(v - u) + b*exp(-u)), and sinh(u)/cosh(u) = tanh(u)."""
+        product = Mul(*map(self._unfolded, factors))
+        for u in {node.args[0] for node in product.atoms(sinh)}:
+            powers = product.as_powers_dict()
+            count = powers.get(sinh(u), S.Zero)
+            if count.is_Integer and 0 < count <= -powers.get(cosh(u), S.Zero):
+                product *= (tanh(u) * cosh(u) / sinh(u)) ** count
+        factors = list(Mul.make_args(product))
+        exponent = Add(*(f.exp for f in factors if isinstance(f, exp)))
+        rest = [f for f in Mul.make_args(Mul(*factors)) if not isinstance(f, exp)]
+        for i, factor in enumerate(rest):
+            base, power = factor.as_base_exp()
+            divides = power.is_Integer and power < 0 and isinstance(base, Add)
+            if not divides or exponent == 0 or not is_positive(base) or not base.has(exp):
+                continue
+            times = next((n for n in range(2, 1 - power) if _is_multiple(exponent, base, n)), 1)
+            share = exponent / times
+            turned = Add(*(expand_exponent(term * exp(-share)) for term in base.args))
+            return Mul(*rest[:i], *rest[i + 1 :], turned**-times, base ** (power + times))
+        return Mul(*factors)
+
+    def _quotient(self, e: Expr) -> Expr:
+        """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is."""
+        whole = self._unfolded(e)
+        if whole.has(Reduction, Reshaping, Piecewise) or not whole.has(exp, cosh):
+            return e
+        return whole if is_positive(whole) else positive_quotient(whole) or e
+
+
+def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
+    """The larger, or the smaller, of two as a choice; |a| is the larger of a and -a."""
+    if largest and expand(a + b) == 0:
+        return Abs(a)
+    if all(e == 0 or e.could_extract_minus_sign() for e in (a, b)):
+        return -extreme(-a, -b, not largest)
+    a, b = sorted((a, b), key=lambda e: (is_number_or_size(e), e.sort_key()))
+    return Piecewise((a, a >= b if largest else a <= b), (b, True))
+
+
+def _extremes_joined(e: Expr) -> Expr:
+    """``e`` with max(a, b) + min(a, b) = a + b used, and like terms under logarithms collected."""
+    for node in sorted(e.atoms(Piecewise), key=lambda node: node.sort_key()):
+        values = [value for value, _ in node.args]
+        if len(values) == 2 and node == extreme(*values):
+            other = extreme(*values, largest=False)
+            joined = expand(e.xreplace({node: Add(*values) - other}))
+            if joined.count_ops() < e.count_ops():
+                e = joined
+    return e
+
+
+def _split(e: Expr) -> Expr:
+    """The logarithm of a product of positive factors, one by one."""
+    if isinstance(e, Mul) and all(map(is_positive, e.args)):
+        return Add(*map(_split, e.args))
+    if isinstance(e, Pow) and is_positive(e.base):
+        return e.exp * _split(e.base)
+    content, primitive = e.primitive() if isinstance(e, Add) else (S.One, e)
+    if content != 1:
+        return log(content) + _split(primitive)
+    return e.exp if isinstance(e, exp) else log(e)
+
+
+def expand_exponent(e: Expr) -> Expr:
+    """A product of exponentials as one."""
+    coefficient, exponents = S.One, S.Zero
+    for factor in Mul.make_args(e):
+        if isinstance(factor, exp):
+            exponents += factor.exp
+        else:
+            coefficient *= factor
+    return coefficient * exp(expand(exponents))
+
+
+def _is_of_exponentials(e: Expr) -> bool:
+    return isinstance(e, log) and e.has(exp) and not e.has(Reduction)
+
+
+def _is_multiple(exponent: Expr, base: Add, times: int) -> bool:
+    """Whether the exponent is so many times that of a term of ``base``."""
+    return any(
+        isinstance(f, exp) and expand(times * f.exp - exponent) == 0
+        for term in base.args
+        for f in Mul.make_args(term)
+    )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``statement`` as mathematics, ``holds`` its condition; ``rewrite`` gives the two parts."""
+
+    statement: str
+    holds: str
+    rewrite: Callable[[Scales, Expr], Scaled]
+
+
+# The contract: ``rewrite(scales, e)`` gives factor and exponent with e = factor*exp(exponent).
+identities: dict[type, Identity] = {
+    Tensor: Identity("v = f*exp(k)", "that is the value v", Scales._tensor),
+    exp: Identity("exp(u) = 1*exp(u)", "always", Scales._exponential),
+    cosh: Identity("cosh(u) = (exp(u) + exp(-u))/2", "always", Scales._hyperbolic),
+    Mul: Identity("a*exp(j) * b*exp(k) = a*b*exp(j + k)", "always", Scales._product),
+    Pow: Identity("(a*exp(k))**r = a**r*exp(r*k)", "r is whole, or a is positive", Scales._power),
+    Add: Identity(
+        "a*exp(j) + b*exp(k) = (a*exp(j - m) + b*exp(k - m))*exp(m)",
+        "m is the larger of j and k; for a = b the bracket is a*(1 + exp(-|j - k|))",
+        Scales._sum_of_terms,
+    ),
+    Sum: Identity(
+        "Sum(a*exp(k), C) = Sum(a*exp(k - m), C)*exp(m)",
+        "m = Max(k, C), or k where it does not vary along C",
+        Scales._sum_along,
+    ),
+    log: Identity("log(a*exp(k)) = log(a) + k", "a is positive", Scales._logarithm),
+}

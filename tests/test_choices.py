@@ -1,0 +1,49 @@
+"""Choices in the emitted code: what is 0 where a branch says so, and which side a tie goes to."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from generating import assert_same_gradients, draw, forward_file, generated
+
+UNIT = """
+    x = Input(N, C)
+    eps = Scalar(0.5)
+    from sympy import Max as Larger
+    norm = sqrt(Sum(x**2, C))
+    length = Larger(norm, eps)
+    y = x / length
+"""
+
+
+def test_a_branch_of_zero_stays_zero_where_a_factor_is_infinite(tmp_path):
+    """The gradient through the norm is 1/norm times the 0 of the choice, where the norm is 0."""
+    function, _, _ = generated(forward_file(tmp_path, "Unit", UNIT), tmp_path)
+    assert_same_gradients(function, lambda x: F.normalize(x, dim=1, eps=0.5), draw(4, 3))
+    x = torch.zeros(2, 3, requires_grad=True)
+    function(x).sum().backward()
+    assert torch.equal(x.grad, torch.full((2, 3), 2.0))
+
+
+def test_what_is_larger_than_the_choice_is_touched_once(tmp_path):
+    """The choice is made along the rows, and what has all entries stays outside of it."""
+    _, _, result = generated(forward_file(tmp_path, "Unit", UNIT), tmp_path)
+    backward = result.text.partition("def unit_backward")[2]
+    line = next(line for line in backward.split("\n") if line.strip().startswith("dx = "))
+    assert "torch.where(" in line and line.endswith("* y")
+
+
+@pytest.mark.parametrize("name", ["limit", "zlimit"])
+def test_at_equality_the_gradient_goes_to_the_tensor_and_not_to_a_number(tmp_path, name):
+    """As in ``torch.clamp``, whatever the two are called."""
+    body = f"""
+    y0 = Input(N)
+    {name} = Scalar(2)
+    from sympy import Max as Larger
+    y = Larger(y0, {name}) + Min(y0, {name} + 1)
+"""
+    function, _, _ = generated(forward_file(tmp_path, "Clamped", body), tmp_path)
+    x = torch.tensor([2.0, 3.0, 1.0, 4.0], dtype=torch.float64)
+    leaf, same = x.clone().requires_grad_(), x.clone().requires_grad_()
+    function(leaf).sum().backward()
+    (same.clamp(min=2) + same.clamp(max=3)).sum().backward()
+    assert torch.equal(leaf.grad, same.grad)

@@ -1,0 +1,153 @@
+"""Forwards in parallel: the same bytes, the same errors, and no process that is left behind."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from forwards import HEAD
+
+import codegen.emitting
+from codegen.cache import Cache
+from codegen.cli import main
+from codegen.emitting import FEWEST, emit_all
+from derive.library import load
+
+ROOT = Path(codegen.__file__).parents[1]
+NOTHING_KEPT = Cache(None)
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
+SMALL = "".join(
+    f"\n\nclass Power{n}(Forward):\n    x = Input(N)\n    y = x**{n}\n"
+    for n in range(2, 2 + FEWEST)
+)
+WITHOUT_A_PRINTER_LINE = """
+
+class Bessel(Forward):
+    x = Input(N)
+    y = besselj(0, x)
+"""
+NEVER_CLOSE_ENOUGH = "\nimport codegen.driver\n\ncodegen.driver.TOLERANCE = -1\n"
+NEVER_DONE = """
+import time
+import codegen.driver
+
+right = codegen.driver.derive
+codegen.driver.derive = lambda f, p: time.sleep(600) if f.__name__ == "Power2" else right(f, p)
+"""
+
+
+def written(folder: Path, *parts: str) -> Path:
+    file = folder / "several.py"
+    file.write_text("".join(("from sympy import besselj\n", HEAD, *parts)))
+    return file
+
+
+def text_of(results) -> list[tuple[str, str]]:
+    return [(result.file, result.text) for result in results]
+
+
+def test_the_same_files_in_the_same_order_as_one_process_alone(tmp_path):
+    forwards = load(written(tmp_path, SMALL))
+    done = []
+    together = emit_all(forwards, NOTHING_KEPT, finished=done.append, processes=2)
+    alone = emit_all(forwards, NOTHING_KEPT, processes=1)
+    assert text_of(together) == text_of(alone)
+    assert sorted(done) == sorted(result.quality.name for result in alone)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_few_forwards_need_no_other_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(codegen.emitting, "_pool", None)
+    forwards = load(written(tmp_path, SMALL))
+    assert len(emit_all(forwards[: FEWEST - 1], NOTHING_KEPT, processes=2)) == FEWEST - 1
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_question_that_was_not_understood_is_said_as_by_one_process(
+    tmp_path, capsys, monkeypatch, cores
+):
+    monkeypatch.setattr(codegen.emitting, "_cores", lambda: cores)
+    file = written(tmp_path, SMALL, WITHOUT_A_PRINTER_LINE)
+    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and "no code for besselj" in error
+    assert "add its lowering in" in error and "Traceback" not in error
+    assert not (tmp_path / "out").exists() and multiprocessing.active_children() == []
+
+
+def test_what_is_unproved_in_another_process_is_not_written(tmp_path):
+    result = subprocess.run(
+        [*COMMAND, str(written(tmp_path, SMALL, NEVER_CLOSE_ENOUGH)), "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert result.returncode == 1 and result.stderr.startswith("unproved: Power2: ")
+    assert not (tmp_path / "out").exists()
+
+
+TWO_CORES = "import codegen.emitting; codegen.emitting._cores = lambda: 2"
+COMMAND = [
+    sys.executable,
+    "-c",
+    f"{TWO_CORES}; from codegen.cli import main; import sys; sys.exit(main())",
+]
+
+
+@pytest.fixture
+def process(tmp_path):
+    """A run of which one process is at work and will not end, and the other has nothing to do."""
+    process = subprocess.Popen(
+        [*COMMAND, str(written(tmp_path, SMALL, NEVER_DONE)), "--out", tmp_path / "out"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    while len(in_session(process.pid)) < 5:  # itself, two helpers, two that derive
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    time.sleep(1.5)  # to begin, and to be done with the others
+    yield process
+    for left in in_session(process.pid):
+        os.kill(left, signal.SIGKILL)
+    process.communicate()
+
+
+def in_session(leader: int) -> set[int]:
+    """The processes of a session that are alive."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(session) == leader and state != "Z":
+            found.add(int(folder.name))
+    return found
+
+
+def all_ended(leader: int) -> bool:
+    until = time.monotonic() + 20
+    while in_session(leader) and time.monotonic() < until:
+        time.sleep(0.1)
+    return not in_session(leader)
+
+
+def test_an_interrupt_ends_all_processes_at_once(process, tmp_path):
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends Ctrl-C
+    assert process.wait(20) == 130
+    assert all_ended(process.pid) and not (tmp_path / "out").exists()
+    assert process.stderr.read() == "interrupted; nothing was written\n"
+
+
+def test_no_process_outlives_a_parent_that_was_killed(process):
+    process.kill()
+    process.wait()
+    assert all_ended(process.pid)

@@ -1,0 +1,272 @@
+"""Textbook forwards whose exponentials overflow come out safe, in value and gradient, as torch's
+own functions do.
+"""
+
+from functools import cache
+
+import pytest
+import torch
+import torch.nn.functional as F
+from generating import forward_file, generated, labels
+
+from derive.forward_plan import forward_plan
+from derive.nodes import Peak
+from derive.parts import Value
+
+N, C = 4, 5
+
+
+def nll(z):
+    return F.cross_entropy(z, labels(N, C))
+
+
+def focal(x):
+    t, s = target(x), torch.sigmoid(x)
+    good, bad = t * (1 - s) ** 2 * F.logsigmoid(x), (1 - t) * s**2 * F.logsigmoid(-x)
+    return -(good + bad).mean()
+
+
+def target(x):
+    return torch.arange(x.numel(), dtype=x.dtype).reshape(x.shape) % 3 / 2
+
+
+def bce(x):
+    return F.binary_cross_entropy_with_logits(x, target(x))
+
+
+def log_cosh(x):
+    return x.abs() + F.softplus(-2 * x.abs()) - torch.log(torch.tensor(2.0, dtype=x.dtype))
+
+
+def attention(q):
+    return F.scaled_dot_product_attention(q[None], q.flip(0)[None], q.flip(1)[None])[0]
+
+
+# Name: statements, the reference, and the other inputs as functions of the first.
+ROWS = {
+    "Softmax": ("p = exp(z) / Sum(exp(z), C)", lambda z: F.softmax(z, 1)),
+    "SoftmaxInSteps": (
+        "counts = exp(z)\n    total = Sum(counts, C)\n    p = counts / total",
+        lambda z: F.softmax(z, 1),
+    ),
+    "LogSoftmax": (
+        "p = exp(z) / Sum(exp(z), C)\n    y = log(p)",
+        lambda z: F.log_softmax(z, 1),
+    ),
+    "LogSumExp": ("y = log(Sum(exp(z), C))", lambda z: z.logsumexp(1)),
+    "LogOfTotal": (
+        "counts = exp(z)\n    total = Sum(counts, C)\n    y = log(total)",
+        lambda z: z.logsumexp(1),
+    ),
+    "NLL": (
+        "labels = Label(N)\n    p = exp(z) / Sum(exp(z), C)\n"
+        "    loss = -Sum(OneHot(labels, C) * log(p), N, C) / N",
+        nll,
+    ),
+    "Temperature": (
+        "T = Scalar(2.0)\n    p = exp(z / T) / Sum(exp(z / T), C)",
+        lambda z: F.softmax(z / 2, 1),
+    ),
+    "WeightedMean": (
+        "w = Input(N, C)\n    y = Sum(w * exp(z), C) / Sum(exp(z), C)",
+        lambda z: (F.softmax(z, 1) * z.flip(1).detach()).sum(1),
+    ),
+    "KL": (
+        "b = Input(N, C)\n    p = exp(z) / Sum(exp(z), C)\n    q = exp(b) / Sum(exp(b), C)\n"
+        "    loss = Sum(p * (log(p) - log(q)), N, C) / N",
+        lambda z: F.kl_div(
+            F.log_softmax(z.flip(1).detach(), 1),
+            F.log_softmax(z, 1),
+            reduction="batchmean",
+            log_target=True,
+        ),
+    ),
+    "Attention": (
+        "k = Input(N, C)\n    v = Input(N, C)\n    s = Sum(z * Rename(k, N, K), C) / sqrt(C)\n"
+        "    p = exp(s) / Sum(exp(s), K)\n    y = Sum(p * Rename(v, N, K), K)",
+        lambda z: F.scaled_dot_product_attention(
+            z[None], z.flip(1).detach()[None], z.flip(1).detach()[None]
+        )[0],
+    ),
+}
+POINTS = {
+    "Softplus": ("y = log(1 + exp(z))", lambda z: -F.logsigmoid(-z)),
+    "Sigmoid": ("y = 1 / (1 + exp(-z))", torch.sigmoid),
+    "LogSigmoid": ("s = 1 / (1 + exp(-z))\n    y = log(s)", F.logsigmoid),
+    "LogOfTheRest": (
+        "s = 1 / (1 + exp(-z))\n    y = log(1 - s)",
+        lambda z: F.logsigmoid(-z),
+    ),
+    "BCE": (
+        "t = Input(N, C)\n    s = 1 / (1 + exp(-z))\n"
+        "    loss = -Sum(t * log(s) + (1 - t) * log(1 - s), N, C) / (N * C)",
+        bce,
+    ),
+    "Focal": (
+        "t = Input(N, C)\n    s = 1 / (1 + exp(-z))\n"
+        "    loss = -Sum(t * (1 - s)**2 * log(s) + (1 - t) * s**2 * log(1 - s), N, C) / (N * C)",
+        focal,
+    ),
+    "Mish": ("y = z * tanh(log(1 + exp(z)))", F.mish),
+    "Silu": ("y = z / (1 + exp(-z))", F.silu),
+    "LogCosh": ("from sympy import cosh\n    y = log(cosh(z))", log_cosh),
+    "GeluTanh": (
+        "from sympy import pi\n"
+        "    y = z * (1 + tanh(sqrt(2 / pi) * (z + Rational(44715, 10**6) * z**3))) / 2",
+        lambda z: F.gelu(z, approximate="tanh"),
+    ),
+    "LogAddExp": (
+        "b = Input(N, C)\n    y = log(exp(z) + exp(b))",
+        lambda z: torch.logaddexp(z, z.flip(1).detach()),
+    ),
+}
+FORWARDS = ROWS | POINTS
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-5, torch.float16: 8e-3}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(differentiable function, module, `Generated`) of a forward above, by its name."""
+    folder = tmp_path_factory.mktemp("stability")
+
+    @cache
+    def of(name):
+        body = f"    z = Input(N, C)\n    {FORWARDS[name][0]}\n"
+        return generated(forward_file(folder, name, body), folder)
+
+    return of
+
+
+def logits(size, dtype):
+    z = torch.randn(N, C, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    return (z * size).to(dtype)
+
+
+def run(made, name, z):
+    """Value and gradient by the first input, ours."""
+    function, _, result = made(name)
+    others = []
+    for other in result.program.forward.parameters[1:]:
+        if other.role == "label":
+            others.append(labels(N, C))
+        elif other.role == "input":
+            others.append(target(z) if other.name == "t" else z.flip(1))
+    return value_and_gradient(lambda z: function(z, *others), z)
+
+
+def value_and_gradient(function, z):
+    z = z.detach().clone().requires_grad_()
+    y = function(z)
+    return y.detach(), torch.autograd.grad(y, z, upstream(y))[0]
+
+
+def upstream(y):
+    numbers = torch.arange(1, y.numel() + 1, dtype=y.dtype).reshape(y.shape)
+    return torch.where(numbers % 2 == 0, numbers, -1) / y.numel()
+
+
+def gap(one, other):
+    return float((one.double() - other.double()).abs().max())
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("size", [1, 30, 1e4])
+@pytest.mark.parametrize("name", FORWARDS)
+def test_value_and_gradient_are_those_of_torch(made, name, size, dtype):
+    """Relative to the largest entry; or no more than four times as far off as torch itself is."""
+    size = min(size, 60) if dtype == torch.float16 else size
+    if name in ("Attention", "GeluTanh"):
+        size = min(size, 30)  # the products of such inputs are beyond what tells them apart
+    z = logits(size, dtype)
+    wanted = value_and_gradient(FORWARDS[name][1], z.double())
+    torchs = value_and_gradient(FORWARDS[name][1], z)
+    for ours, reference, own in zip(run(made, name, z), wanted, torchs, strict=True):
+        assert ours.shape == reference.shape and ours.dtype == dtype
+        allowed = TOLERANCES[dtype] * float(reference.abs().max())
+        assert gap(ours, reference) <= max(allowed, 4 * gap(own, reference), 1e-30)
+
+
+INFINITE = {
+    "LogSumExp": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.inf, 0.0, 1.0]],
+    "Softmax": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.nan, 0.0, 1.0]],
+    "LogSoftmax": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.nan, 0.0, 1.0]],
+    "Softplus": [[torch.inf, -torch.inf, torch.nan]],
+    "Sigmoid": [[torch.inf, -torch.inf, torch.nan]],
+    "LogSigmoid": [[torch.inf, -torch.inf, torch.nan]],
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_infinite_entries_go_as_in_torch(made, name):
+    z = torch.tensor(INFINITE[name], dtype=torch.float64)
+    wanted = value_and_gradient(FORWARDS[name][1], z)
+    for ours, reference in zip(run(made, name, z), wanted, strict=True):
+        torch.testing.assert_close(ours, reference, equal_nan=True)
+
+
+@pytest.mark.parametrize("size", [-20.0, -50.0, -80.0])
+def test_small_numbers_keep_their_digits(made, size):
+    """log(1 + exp(-50)) is no zero in float32."""
+    z = torch.tensor([[size]], dtype=torch.float32)
+    for name, wanted in [("Softplus", z.double().exp()), ("LogSigmoid", z.double())]:
+        value, _ = run(made, name, z)
+        torch.testing.assert_close(value.double(), wanted.log1p() if name == "Softplus" else wanted)
+
+
+def test_a_line_that_is_not_proved_equal_stays_as_it_is(made, monkeypatch):
+    form = made("LogSumExp")[2].proved.closed_form
+    assert forward_plan(form)[-1].expression.has(Peak, form.relations.by_name["z_max"].tensor)
+    monkeypatch.setattr("derive.forward_plan._is_zero", lambda total, facts: False)
+    (line,) = forward_plan(form)
+    assert str(line.expression) == "log(Sum(exp(z), C))"
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_every_value_is_its_factor_times_its_exponential(made, name):
+    """What the rewriting relies on, proved of each value by itself."""
+    from sympy import exp
+
+    from derive.facts import Facts
+    from derive.forward_plan import _is_zero
+
+    relations = made(name)[2].proved.closed_form.relations
+    for known, scaled in relations.scales.known.items():
+        value: Value = relations.by_name[known]
+        claim = value.tensor - scaled.factor * exp(scaled.exponent)
+        assert _is_zero(claim, Facts(relations)), known
+
+
+def test_no_exponential_of_a_hand_subtracted_maximum_is_shifted_again(derived):
+    relations = derived("softmax_nll").closed_form.relations
+    assert not relations.scales.known and not relations.scales.made
+
+
+def test_the_output_that_overflows_by_definition_stays_what_it_is(tmp_path):
+    body = "    z = Input(N, C)\n    y = Sum(exp(z), C)\n"
+    _, _, result = generated(forward_file(tmp_path, "Total", body), tmp_path)
+    assert [s.name for s in result.program.forward.steps] == ["y"]
+
+
+def test_the_names_that_are_added_are_not_the_users(tmp_path):
+    body = (
+        "    z = Input(N, C)\n    z_max = Input(N)\n    exp_z_shifted = z_max + 1\n"
+        "    y = exp_z_shifted * log(Sum(exp(z), C))\n"
+    )
+    function, _, _ = generated(forward_file(tmp_path, "Taken", body), tmp_path)
+    z, m = logits(1e3, torch.float64), torch.ones(N, dtype=torch.float64)
+    torch.testing.assert_close(function(z, m), 2 * z.logsumexp(1))
+
+
+@pytest.mark.parametrize(
+    "var",
+    ["Sum(z**2, N) / N - mean**2", "(Sum(z**2, N) - N * mean**2) / N"],
+    ids=["difference of means", "difference of sums"],
+)
+def test_a_textbook_variance_is_computed_about_the_mean(tmp_path, var):
+    body = f"    z = Input(N, C)\n    mean = Sum(z, N) / N\n    y = {var}\n"
+    function, _, _ = generated(forward_file(tmp_path, "Spread", body), tmp_path)
+    z = (logits(1, torch.float64) + 1e4).float()
+    wanted, slope = value_and_gradient(lambda z: z.var(0, correction=0), z.double())
+    value, gradient = value_and_gradient(function, z)
+    assert gap(value, wanted) <= 2e-5 * float(wanted.max())
+    assert gap(gradient, slope) <= 1e-3 * float(slope.abs().max())  # the rounded mean of 1e4
