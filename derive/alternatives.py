@@ -136,8 +136,11 @@ def is_safe(e: Expr) -> bool:
 def _logarithms(
     divisor: Tensor, logarithm: Expr, value: Value, knowledge: Facts
 ) -> Iterator[Rewriting]:
-    """``exp(u)*s**k = exp(u + k*log(s))``, with the exponent written out or under its name; then
-    the same where no exponential stands by.
+    """``exp(u)*s**k = exp(u + k*log(s))`` for a reduction ``s``, with the exponent written out or
+    under its name; then the same where no exponential stands by.
+
+    A sum of a few terms is as cheap to compute again, and loses nothing: ``u + k*log(s)`` is
+    rounded as ``u`` is.
     """
     relations = knowledge.relations
 
@@ -151,7 +154,8 @@ def _logarithms(
         return e.xreplace({divisor: exp(written_out(logarithm))})
 
     why = f"{value.tensor} holds the logarithm of {divisor}"
-    for finished in (written_out, named):
+    reduced = relations.unfolded(divisor).has(Sum)
+    for finished in (written_out, named) if reduced else ():
         yield Rewriting(
             "logarithm",
             why,

@@ -156,10 +156,14 @@ class Relations:
         found: dict[str, tuple[Tensor, Expr, Value]] = {}
         for value in self.values:
             for term in Add.make_args(value.expression):
-                factor, logarithm = term.as_coeff_Mul()
-                inside = logarithm.args[0] if isinstance(logarithm, log) else None
+                logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
+                if len(logarithms) != 1:
+                    continue
+                inside, factor = logarithms[0].args[0], term / logarithms[0]
                 rest = value.expression - term
-                if isinstance(inside, Tensor) and inside not in tensors_in(rest):
+                factor_divides = any(p.is_negative for p in (1 / factor).as_powers_dict().values())
+                known = isinstance(inside, Tensor) and inside not in tensors_in(rest)
+                if known and (factor.is_number or not factor_divides):
                     found[inside.name] = (inside, (value.tensor - rest) / factor, value)
         return found
 
