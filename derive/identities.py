@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Protocol
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, cancel, cosh, sinh, tanh
@@ -109,6 +110,32 @@ def _choose_once(node, knowledge):
             products = (Mul(*values) for values in branches)
             choice = Piecewise(*zip(products, conditions, strict=True))
             return Mul(choice, *(f for f in node.args if f not in alike))
+    return None
+
+
+def _choose_one_of(node, knowledge):
+    if not isinstance(node, Add):
+        return None
+    products = [Mul.make_args(term) for term in node.args]
+    choices = [(term, f) for term in products for f in term if f.is_Piecewise]
+    for (term, first), (other, second) in permutations(choices, 2):
+        conditions, wider = ([condition for _, condition in f.args] for f in (first, second))
+        alike = len(conditions) - 1
+        if term == other or conditions[:alike] != wider[:alike]:
+            continue
+        values = [value for value, _ in first.args]
+        values += [values[-1]] * (len(wider) - len(values))
+        pairs = list(zip(values, (value for value, _ in second.args), strict=True))
+        if all(0 in pair for pair in pairs):
+            common = [f for f in term if f in other and f != first]
+            here, there = (
+                Mul(*(f for f in t if f not in (*common, first, second))) for t in (term, other)
+            )
+            choice = Piecewise(
+                *((here * a + there * b, c) for (a, b), c in zip(pairs, wider, strict=True))
+            )
+            rest = (Mul(*t) for t in products if t not in (term, other))
+            return Add(Mul(*common, choice), *rest)
     return None
 
 
@@ -293,6 +320,14 @@ identities: tuple[Identity, ...] = (
         "always",
         "the condition is the same",
         _choose_once,
+    ),
+    Identity(
+        "one of the choices",
+        "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
+        "Piecewise((a*u, q), (b*v, r), (b*w, True))",
+        "the conditions of one begin as those of the other; of two values one is 0",
+        "where one of the choices is not 0, the other is",
+        _choose_one_of,
     ),
     Identity(
         "hyperbolic quotient",

@@ -10,7 +10,7 @@ margin the gradient of the cosine is taken, as torch does for a clamp.
 
 The closed form:
 
-    dcosine = dlosses*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True)))
+    dcosine = dlosses*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
     dx1 = dcosine*(x2/norms - cosine*x1/norms_term)
     dx2 = dcosine*(x1/norms - cosine*x2/norms_term_2)
     dtarget = 0
@@ -270,7 +270,7 @@ def cosine_embedding_none_backward(
     (*N,), norms (*N,), cosine (*N,).
     """
     N = dlosses.shape[0]
-    dcosine = dlosses * (torch.where(target == 1, dlosses.new_tensor(-1), 0) + torch.where(target == 1, 0, ((target == -1) & (cosine - margin >= 0)).to(dlosses.dtype)))
+    dcosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0))
     dx1 = dcosine[:, None] * (x2 / norms[:, None] - cosine[:, None] / norms_term[:, None] * x1)
     dx2 = dcosine[:, None] * (x1 / norms[:, None] - cosine[:, None] / norms_term_2[:, None] * x2)
     dtarget = dlosses.new_zeros(N)

@@ -9,7 +9,7 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 
 The closed form:
 
-    dlosses_cosine = dloss*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True)))
+    dlosses_cosine = dloss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
     dx1 = dlosses_cosine*(x2/losses_norms - losses_cosine*x1/losses_norms_term)
     dx2 = dlosses_cosine*(x1/losses_norms - losses_cosine*x2/losses_norms_term_2)
     dtarget = 0
@@ -272,7 +272,7 @@ def cosine_embedding_sum_backward(
     losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
     """
     N = x1.shape[0]
-    dlosses_cosine = dloss * (torch.where(target == 1, dloss.new_tensor(-1), 0) + torch.where(target == 1, 0, ((target == -1) & (losses_cosine - margin >= 0)).to(dloss.dtype)))
+    dlosses_cosine = torch.where(target == 1, -dloss, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0))
     dx1 = dlosses_cosine[:, None] * (x2 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term[:, None] * x1)
     dx2 = dlosses_cosine[:, None] * (x1 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term_2[:, None] * x2)
     dtarget = dloss.new_zeros(N)

@@ -10,7 +10,7 @@ where the two pieces meet.
 
 The closed form:
 
-    dx = dlosses*(Piecewise((0, delta < Abs(target - x)), (x - target, True)) + Piecewise((delta, delta < Abs(target - x)), (0, True))*sign(x - target))
+    dx = dlosses*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
     dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -217,7 +217,7 @@ def huber_none_backward(
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dx = dlosses * (torch.where(delta < torch.abs(target - x), 0, x - target) + torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), 0))
+    dx = dlosses * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
     dtarget = -dx
     return HuberNoneGradients(dx, dtarget)
 

@@ -9,7 +9,7 @@ Source: Girshick (2015), "Fast R-CNN", equations 2 and 3.
 
 The closed form:
 
-    dx = dloss*(Piecewise((0, beta <= Abs(target - x)), ((x - target)/beta, True)) + Piecewise((1, beta <= Abs(target - x)), (0, True))*sign(x - target))/N
+    dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))/N
     dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -221,7 +221,7 @@ def smooth_l1_backward(dloss: Tensor, x: Tensor, target: Tensor, beta: float) ->
     Shapes: dloss (), x (*N,), target (*N,).
     """
     N = x.shape[0]
-    dx = dloss / N * (torch.where(beta <= torch.abs(target - x), 0, (x - target) / beta) + torch.where(beta <= torch.abs(target - x), torch.sign(x - target), 0))
+    dx = dloss / N * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
     dtarget = -dx
     return SmoothL1Gradients(dx, dtarget)
 

@@ -10,7 +10,7 @@ kink where the two pieces meet.
 
 The closed form:
 
-    dx = dlosses*(Piecewise((0, beta <= Abs(target - x)), ((x - target)/beta, True)) + Piecewise((1, beta <= Abs(target - x)), (0, True))*sign(x - target))
+    dx = dlosses*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))
     dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -217,7 +217,7 @@ def smooth_l1_none_backward(
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dx = dlosses * (torch.where(beta <= torch.abs(target - x), 0, (x - target) / beta) + torch.where(beta <= torch.abs(target - x), torch.sign(x - target), 0))
+    dx = dlosses * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
     dtarget = -dx
     return SmoothL1NoneGradients(dx, dtarget)
 

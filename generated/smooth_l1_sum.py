@@ -9,7 +9,7 @@ Source: Girshick (2015), "Fast R-CNN", equations 2 and 3.
 
 The closed form:
 
-    dx = dloss*(Piecewise((0, beta <= Abs(target - x)), ((x - target)/beta, True)) + Piecewise((1, beta <= Abs(target - x)), (0, True))*sign(x - target))
+    dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))
     dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -219,7 +219,7 @@ def smooth_l1_sum_backward(
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
-    dx = dloss * (torch.where(beta <= torch.abs(target - x), 0, (x - target) / beta) + torch.where(beta <= torch.abs(target - x), torch.sign(x - target), 0))
+    dx = dloss * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
     dtarget = -dx
     return SmoothL1SumGradients(dx, dtarget)
 

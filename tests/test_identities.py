@@ -55,6 +55,10 @@ EXAMPLES = {
     ],
     "proper fraction": [(positive - 1) / positive, a * (3 - 2 * positive) / positive],
     "one choice": [a * Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 1), (2, True))],
+    "one of the choices": [
+        2 * a * Piecewise((b, a > 1), (0, True)) - a * c * Piecewise((0, a > 1), (k, True)),
+        Piecewise((k, a > 1), (0, True)) + b * Piecewise((0, a > 1), (2, c > 1), (3, True)),
+    ],
     "hyperbolic quotient": [sinh(a) / cosh(a), a * sinh(b) / (c * cosh(b))],
     "function from its value": [tanh(a), exp(-b)],
     "linear": [Sum.over(a + 2 * b, [N]), Sum.over(a + c, [N]), Sum.over(a * b + c + 1, [N, C])],
