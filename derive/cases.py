@@ -9,6 +9,7 @@ expression is zero. When no choice is left, a test without choices decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from sympy import (
     Abs,
@@ -137,6 +138,7 @@ def _vanishes(
             if case.has(*CHOOSING) or not is_zero(case):
                 return False
             continue
+        asked = _factor_asked(asked, signs, is_positive)
         known = _implied(asked, signs, is_positive)
         for side in (1, -1, 0) if known is None else (known,):
             edge = between or (known is None and side == 0)
@@ -144,7 +146,7 @@ def _vanishes(
                 chosen, more = _chosen(case, {**signs, asked: side}, asked)
             except TypeError:  # SymPy compares no infinity
                 chosen, more = S.NaN, {}
-            if chosen == case:
+            if chosen == case and known is not None:
                 return False
             open_cases.append((chosen, more, edge))
     return True
@@ -163,6 +165,13 @@ def _asked(node) -> Expr:
     return e.primitive()[1]
 
 
+def _factor_asked(asked: Expr, signs: Signs, is_positive) -> Expr:
+    """The first factor of a product whose sign is open, which decides that of the product."""
+    if not asked.is_Mul or _implied(asked, signs, is_positive) is not None:
+        return asked
+    return next(f for f in asked.args if _implied(f, signs, is_positive) is None)
+
+
 def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
     """The sign of ``asked``, where those that are known decide it."""
     if asked.is_number:
@@ -178,6 +187,9 @@ def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
                     return direction
                 if more == 0:
                     return 0
+    if asked.is_Mul:
+        sides = [_implied(factor, signs, is_positive) for factor in asked.args]
+        return None if None in sides else prod(sides)
     return None
 
 

@@ -13,9 +13,11 @@ the record of every step.
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
 5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
-6. *stable*: what could overflow is written in values that do not (``scaled.py``), and a logarithm
-   of products is split where an exponential in it could;
-7. the cheapest of the alternatives is taken (``cost.py``).
+6. *rewrite again*: a saved value is replaced where something equal is cheaper
+   (``alternatives.py``);
+7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
+   products is split where an exponential in it could, and where a choice is 0 nothing is divided;
+8. the cheapest of all that was found is taken (``cost.py``).
 """
 
 from __future__ import annotations
@@ -24,21 +26,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Function, Integer, Mul, Pow
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
+from derive.alternatives import Preference, divisors, improved, preference
 from derive.chain import Adjoint, Chain
 from derive.cost import Cost, cost_of, is_contraction
 from derive.definition import Definition
 from derive.factoring import factored
 from derive.facts import Facts, along
-from derive.identities import elimination, identities
+from derive.identities import elimination, identities, inversion
 from derive.logarithms import split_logarithms
-from derive.nodes import Max, Sum
+from derive.nodes import Sum
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
 from derive.sharing import shared
 from derive.steps import Fact, Record, Step
-from derive.symbols import Axis, Tensor, is_constant, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, is_number_or_size, tensors_in
+from derive.traversal import everywhere
 
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
@@ -104,6 +108,12 @@ class ClosedForm:
         ]
         return tuple(sorted(known, key=lambda t: self.relations.position[t.name]))
 
+    @cached_property
+    def preference(self) -> Preference:
+        """By which one closed form is preferred to another: the least comes first."""
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        return preference(pairs, self.relations)
+
     def steps_to(self, tensor: Tensor) -> tuple[Step, ...]:
         """The recorded steps towards one gradient."""
         return tuple(step for step in self.steps if step.target == tensor)
@@ -156,7 +166,7 @@ def close(chain: Chain) -> ClosedForm:
     knowledge = Facts(relations_of(chain.definition))
     return min(
         (_best_kept(chain, Simplifier(knowledge, eliminate)) for eliminate in (True, False)),
-        key=lambda f: f.cost,
+        key=lambda f: f.preference,
     )
 
 
@@ -183,8 +193,8 @@ def _best_kept(chain: Chain, simplifier: Simplifier) -> ClosedForm:
     while True:
         tried = [kept ^ {name} for name in _worth_trying(chain)]
         others = [(_finished(chain, simplifier, names), names) for names in tried]
-        other, names = min(others, key=lambda pair: pair[0].cost, default=(best, kept))
-        if not other.cost < best.cost:
+        other, names = min(others, key=lambda pair: pair[0].preference, default=(best, kept))
+        if not other.preference < best.preference:
             return best
         best, kept = other, names
 
@@ -204,10 +214,17 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
         if a not in wanted and a not in keep
     }
     taken = set(knowledge.relations.position)
-    of = {s.tensor: s.of for s in statements} | {a.tensor: a.of for a in chain.adjoints}
-    pairs = shared([(s.tensor, s.expression) for s in statements], monomials, taken, drafted.record)
+    pairs = [(s.tensor, s.expression) for s in statements]
+    of = {a.tensor: a.of for a in chain.adjoints}
+
+    def flows(adjoint: Tensor, target: Tensor) -> bool:
+        return target in of and of[adjoint].name in depending[of[target].name]
+
+    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
+    pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
+    pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
-    pairs = _recomputed(pairs, knowledge, drafted.record)
+    pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     statements = [
@@ -221,7 +238,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
         knowledge,
         tuple(drafted.record.steps),
         facts,
-        cost_of(pairs),
+        cost_of(pairs, chain.definition.output),
     )
 
 
@@ -270,53 +287,37 @@ def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record:
 
 
 def _closed(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
-    """The cheaper of two forms: multiplied out and factored again, or only simplified where it
-    stands.
+    """The cheapest of several forms: multiplied out and factored again, or only simplified where
+    it stands.
     """
-    rules = (elimination,) * eliminate
-    out, kept_together = Record(), Record()
-    expanded = normal_form(e, target, rules + identities, knowledge, out)
-    expanded = out.add(
+    rules = (inversion, elimination) if eliminate else (inversion,)
+    multiplied_out, together = Record(), Record()
+    expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
+    expanded = _factored(expanded, target, multiplied_out)
+    gathered = normal_form(e, target, rules + gentle, knowledge, together)
+    forms = [(expanded, multiplied_out), (gathered, together)]
+    outside = Record([*together.steps])
+    gathered = _factored(gathered, target, outside)
+    forms.append((gathered, outside))
+    cancelled = Record([*outside.steps])
+    named = cancelled.add(
         target,
-        "factor",
-        expanded,
-        factored(expanded),
-        "what the terms have in common goes outside",
+        "definition",
+        gathered,
+        knowledge.relations.with_values(gathered),
+        "the forward has a name for it",
     )
-    together = normal_form(e, target, rules + gentle, knowledge, kept_together)
-    here = cost_of([(target, expanded)])
-    if cost_of([(target, together)]) < here:
-        expanded, out = together, kept_together
-    record.steps.extend(out.steps)
-    return expanded
+    if divisors(gathered) and named != gathered:
+        named = normal_form(named, target, gentle, knowledge, cancelled)
+        forms.append((_factored(named, target, cancelled), cancelled))
+    best, steps = min(forms, key=lambda form: preference([(target, form[0])], knowledge.relations))
+    record.steps.extend(steps.steps)
+    return best
 
 
-def _recomputed(pairs, knowledge: Facts, record: Record):
-    """Values that are cheaper to compute again than to save, such as a target made of labels,
-    are unfolded.
-    """
-    relations = knowledge.relations
-    for value in sorted({t.at_home for _, e in pairs for t in tensors_in(e)}, key=str):
-        known = value.name in relations.by_name  # not so where it is taken as given
-        if value.role != "statement" or not known or not _is_arithmetic(relations.unfolded(value)):
-            continue
-        tried, trial = [], Record()
-        for target, e in pairs:
-            after = e.xreplace(
-                {t: relations.unfolded(t) for t in tensors_in(e) if t.at_home == value}
-            )
-            why = f"{value} is cheaper to compute again than to save"
-            tried.append((target, trial.add(target, "unfold", e, after, why)))
-        if cost_of(tried) < cost_of(pairs):
-            pairs = tried
-            record.steps.extend(trial.steps)
-    return pairs
-
-
-def _is_arithmetic(e: Expr) -> bool:
-    """Built of +, -, *, whole powers and division by constants: cheap and safe to do again."""
-    safe = all(p.exp.is_Integer and (p.exp > 0 or is_constant(p.base)) for p in e.atoms(Pow))
-    return safe and not e.has(Function, Sum, Max)
+def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
+    why = "what the terms have in common goes outside"
+    return record.add(target, "factor", e, factored(e), why)
 
 
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
@@ -327,10 +328,27 @@ def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
 
 
 def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
-    split = split_logarithms(e, knowledge.relations)
-    return record.add(
-        target, "logarithm", e, split, "the logarithm of a product is the sum of the logarithms"
+    e = record.add(
+        target,
+        "logarithm",
+        e,
+        split_logarithms(e, knowledge.relations),
+        "the logarithm of a product is the sum of the logarithms",
     )
+    why = "where the choice is 0, nothing is divided"
+    return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
+
+
+def _quotient_chosen(node: Expr) -> Expr | None:
+    """``Piecewise((a, c), (0, True))/v`` as ``Piecewise((a/v, c), (0, True))``: 0/0 is no 0."""
+    factors = Mul.make_args(node)
+    choices = [f for f in factors if isinstance(f, Piecewise)]
+    quotients = [f for f in factors if divisors(f) and isinstance(f, Pow)]
+    if len(choices) != 1 or not quotients or not any(value == 0 for value, _ in choices[0].args):
+        return None
+    inside = ((value * Mul(*quotients), condition) for value, condition in choices[0].args)
+    rest = (f for f in factors if f not in choices and f not in quotients)
+    return Mul(*rest, Piecewise(*inside))
 
 
 def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:

@@ -3,7 +3,10 @@
 A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a
 matrix product, or the evaluation of a statement that is no reduction. The order of importance:
 
-1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long;
+1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long. The inputs
+   and the output are there anyway; any other value of the forward was first written for the
+   backward to read. A function that is evaluated anew is written and read. A number of no axes
+   costs nothing;
 2. *reductions*;
 3. *saved*: entries that the forward has to keep;
 4. *operations* in the formulas.
@@ -15,12 +18,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Expr
+from sympy import Abs, Expr, Function, Piecewise, Pow, preorder_traversal, sign
 
 from derive.nodes import ArgMax, Max, OneHot, Reduction, Sum
 from derive.symbols import Tensor, axes_of, tensors_in
 
 NOMINAL = 32
+CHEAP = (Abs, Piecewise, sign)  # they compare and choose, and evaluate nothing
 
 
 @dataclass(frozen=True, order=True)
@@ -36,8 +40,10 @@ class Cost:
     operations: int
 
 
-def cost_of(statements: Iterable[tuple[Tensor, Expr]]) -> Cost:
-    """The cost of computing all ``statements`` (tensor, expression)."""
+def cost_of(statements: Iterable[tuple[Tensor, Expr]], output: Tensor | None = None) -> Cost:
+    """The cost of computing all ``statements`` (tensor, expression), for a forward that returns
+    ``output``.
+    """
     traffic = reductions = operations = 0
     saved: dict[str, int] = {}
     for tensor, expression in statements:
@@ -46,20 +52,35 @@ def cost_of(statements: Iterable[tuple[Tensor, Expr]]) -> Cost:
         reductions += passes
         operations += count
         saved.update(values)
-    return Cost(traffic, reductions, sum(saved.values()), operations)
+    if output is not None:
+        saved.pop(output.name, None)
+    kept = sum(saved.values())
+    return Cost(traffic + kept, reductions, kept, operations)
 
 
 @lru_cache(maxsize=8192)
 def _measured(e: Expr) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
-    """Of one expression: its passes, the entries they read, its operations, and the values of the
-    forward in it, each with its entries.
+    """Of one expression: its passes, the entries they read and write for its functions, its
+    operations, and the values of the forward in it, each with its entries.
     """
     saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
-    return *_passes(e), int(e.count_ops()), saved
+    passes, read = _passes(e)
+    evaluated = sum(entries(axes_of(node)) for node in preorder_traversal(e) if is_evaluated(node))
+    return passes, read + 2 * evaluated, int(e.count_ops()), saved
 
 
 def entries(axes) -> int:
-    return NOMINAL ** len(tuple(axes))
+    axes = tuple(axes)
+    return NOMINAL ** len(axes) if axes else 0
+
+
+def is_evaluated(e: Expr) -> bool:
+    """Whether ``e`` is a function, a root or a power with a varying exponent: more than arithmetic
+    and comparisons.
+    """
+    if isinstance(e, Pow):
+        return not e.exp.is_Integer
+    return isinstance(e, Function) and not isinstance(e, CHEAP)
 
 
 def _passes(e: Expr) -> tuple[int, int]:

@@ -225,7 +225,22 @@ class IndexedForward:
 
 def vanishes(e: Expr, thorough: bool = True) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
-    return is_zero(normal_form(e), thorough)
+    e = normal_form(e)
+    return is_zero(e, thorough) or _vanishes_under_sums(e, thorough)
+
+
+def _vanishes_under_sums(e: Expr, thorough: bool) -> bool:
+    """Whether what is summed is zero once sums over the same indices are one sum, as in
+    sum(f) - sum(f**2) - sum(f*(1 - f)).
+    """
+    totals: dict[tuple, Expr] = {}
+    for term in Add.make_args(e):
+        factors = Mul.make_args(term)
+        sums = [f for f in factors if isinstance(f, sympy.Sum)]
+        limits = sums[0].limits if len(sums) == 1 else ()
+        inside = Mul(*(f for f in factors if f not in sums), sums[0].function) if limits else term
+        totals[limits] = totals.get(limits, Integer(0)) + inside
+    return any(totals) and all(is_zero(total, thorough) for total in totals.values())
 
 
 @lru_cache(maxsize=8192)

@@ -23,7 +23,7 @@ def factored(e: Expr) -> Expr:
         return e.func(*map(factored, e.args))
     if not isinstance(e, Add):
         return e
-    terms = [_powers(term) for term in e.args]
+    terms = [_powers(factored(term)) for term in e.args]
     common = _common(terms)
     outside = _product(common)
     inside = [_without(term, common) for term in terms]

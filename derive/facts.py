@@ -17,7 +17,7 @@ from derive.nodes import Reduction, Sum, renamed
 from derive.relations import Relations
 from derive.rewriting import normal_form
 from derive.steps import Fact, Record
-from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
 MOST_UNFOLDINGS = 16
 LARGEST = 150
@@ -31,6 +31,7 @@ class Facts:
 
     relations: Relations
     found: dict[Expr, Fact | None] = field(default_factory=dict)
+    centred: dict[str, list[Axis]] = field(default_factory=dict)
     rewritten: dict[Identity, dict[Expr, Expr]] = field(default_factory=dict)
 
     def fact(self, node: Sum) -> Expr | None:
@@ -44,6 +45,25 @@ class Facts:
             self.found[node] = self._discover(node)
         fact = self.found[node]
         return fact.value if fact else None
+
+    def centred_along(self, tensor: Tensor) -> list[Axis]:
+        """The axes along which ``tensor`` is a difference, such as x - mean, that sums to zero.
+
+        What is found here is no fact that a gradient uses.
+        """
+        if tensor.name not in self.centred:
+            self.centred[tensor.name] = self._centred_along(tensor)
+        return self.centred[tensor.name]
+
+    def _centred_along(self, tensor: Tensor) -> list[Axis]:
+        value = self.relations.by_name.get(tensor.name)
+        if value is None or not isinstance(value.expression, Add):
+            return []
+        whole = axes_of(value.expression)
+        missing = {axis for term in value.expression.args for axis in whole - axes_of(term)}
+        axes = sorted(missing, key=str)
+        total = Sum.over(value.tensor, axes) if axes else None
+        return axes if total is not None and Facts(self.relations).fact(total) == 0 else []
 
     def _discover(self, node: Sum) -> Fact | None:
         record, target, e = Record(), Tensor("fact", sorted(axes_of(node), key=str)), node

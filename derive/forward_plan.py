@@ -25,8 +25,9 @@ from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
 from derive.nodes import ArrayNode, OneHot, Reduction, Sum
+from derive.parts import Value
 from derive.proof import batches_of
-from derive.relations import Relations, Value
+from derive.relations import Relations
 from derive.small_batch import SmallBatch
 from derive.symbols import Tensor, axes_of, tensors_in
 
@@ -89,12 +90,11 @@ def _centred(value: Value, facts: Facts) -> list[Value]:
     e, tensor = value.expression, value.tensor
     if not isinstance(e, Add):
         return [value]
-    missing = sorted({a for term in e.args for a in axes_of(e) - axes_of(term)}, key=str)
-    total = Sum.over(tensor, missing) if missing else None
-    if total is None or facts.fact(total) != 0 or not _is_zero(Sum.over(e, missing), facts):
+    missing = facts.centred_along(tensor)
+    if not missing or not _is_zero(Sum.over(e, missing), facts):
         return [value]
     count = Mul(*(facts.relations.size(axis) for axis in missing))
-    return [value, Value(tensor, tensor - total / count)]
+    return [value, Value(tensor, tensor - Sum.over(tensor, missing) / count)]
 
 
 def _is_zero(total: Expr, facts: Facts) -> bool:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Protocol
 
-from sympy import Add, Expr, Integer, Mul, Pow, cancel
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, cancel, cosh, sinh, tanh
 
 from derive.nodes import OneHot, Reshaping, Sum, renamed, summed
 from derive.relations import Relations
@@ -56,10 +57,93 @@ def _distribute(node, knowledge):
     return None
 
 
+def _proper_fraction(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    powers = node.as_powers_dict()
+    for total in (f for f in node.args if isinstance(f, Add)):
+        for whole in total.args:
+            divisor = whole.as_coeff_Mul()[1]
+            if isinstance(divisor, Tensor) and powers.get(divisor, 0) == -1:
+                fraction = Add(*(term / divisor for term in total.args))
+                return node / total * divisor * fraction
+    return None
+
+
+def _cancel(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    powers = node.as_powers_dict()
+    for total in (f for f in node.args if isinstance(f, Add)):
+        for divisor in sorted(_divisors_of_terms(total), key=lambda e: e.sort_key()):
+            if powers.get(divisor, 0) >= 1:
+                return node / total / divisor * Add(*(term * divisor for term in total.args))
+    return None
+
+
+def _divisors_of_terms(total: Add) -> set[Tensor]:
+    """The tensors that a term of ``total``, or of a sum in a term, divides by."""
+    found = set()
+    for term in total.args:
+        powers = term.as_powers_dict()
+        found |= {base for base, power in powers.items() if power == -1}
+        found |= {d for f in powers if isinstance(f, Add) for d in _divisors_of_terms(f)}
+    return {base for base in found if isinstance(base, Tensor)}
+
+
 def _linear(node, knowledge):
     if isinstance(node, Sum) and isinstance(node.operand, Add):
         size = knowledge.relations.size
         return Add(*(summed(term, node.axes, size) for term in node.operand.args))
+    return None
+
+
+def _choose_once(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    choices = [f for f in node.args if isinstance(f, Piecewise)]
+    for i, first in enumerate(choices):
+        conditions = [condition for _, condition in first.args]
+        alike = [f for f in choices[i:] if [condition for _, condition in f.args] == conditions]
+        if len(alike) > 1:
+            branches = zip(*([value for value, _ in f.args] for f in alike), strict=True)
+            products = (Mul(*values) for values in branches)
+            choice = Piecewise(*zip(products, conditions, strict=True))
+            return Mul(choice, *(f for f in node.args if f not in alike))
+    return None
+
+
+def _choose_one_of(node, knowledge):
+    if not isinstance(node, Add):
+        return None
+    products = [Mul.make_args(term) for term in node.args]
+    choices = [(term, f) for term in products for f in term if f.is_Piecewise]
+    for (term, first), (other, second) in permutations(choices, 2):
+        conditions, wider = ([condition for _, condition in f.args] for f in (first, second))
+        alike = len(conditions) - 1
+        if term == other or conditions[:alike] != wider[:alike]:
+            continue
+        values = [value for value, _ in first.args]
+        values += [values[-1]] * (len(wider) - len(values))
+        pairs = list(zip(values, (value for value, _ in second.args), strict=True))
+        if all(0 in pair for pair in pairs):
+            common = [f for f in term if f in other and f != first]
+            here, there = (
+                Mul(*(f for f in t if f not in (*common, first, second))) for t in (term, other)
+            )
+            choice = Piecewise(
+                *((here * a + there * b, c) for (a, b), c in zip(pairs, wider, strict=True))
+            )
+            rest = (Mul(*t) for t in products if t not in (term, other))
+            return Add(Mul(*common, choice), *rest)
+    return None
+
+
+def _hyperbolic(node, knowledge):
+    powers = node.as_powers_dict() if isinstance(node, Mul) else {}
+    for base, power in powers.items():
+        if isinstance(base, sinh) and power == 1 and powers.get(cosh(base.args[0]), 0) == -1:
+            return node / base * cosh(base.args[0]) * tanh(base.args[0])
     return None
 
 
@@ -185,6 +269,11 @@ def _eliminate(node, knowledge):
     return None
 
 
+def _invert(node, knowledge):
+    found = knowledge.relations.inversions.get(node)
+    return found[0] if found else None
+
+
 def _known(node, knowledge):
     if not isinstance(node, Sum):
         return None
@@ -209,6 +298,43 @@ identities: tuple[Identity, ...] = (
         "always",
         "a product of sums is the sum of the products",
         _distribute,
+    ),
+    Identity(
+        "cancelled divisor",
+        "v*(a/v + b) = a + v*b",
+        "v is not 0, where the left side has a value",
+        "what is multiplied by its divisor need not be divided",
+        _cancel,
+    ),
+    Identity(
+        "proper fraction",
+        "(v - c)/v = 1 - c/v",
+        "v is not 0",
+        "what is large above and below the line is divided before it overflows",
+        _proper_fraction,
+    ),
+    Identity(
+        "one choice",
+        "Piecewise((a, q), (b, True))*Piecewise((c, q), (d, True)) = "
+        "Piecewise((a*c, q), (b*d, True))",
+        "always",
+        "the condition is the same",
+        _choose_once,
+    ),
+    Identity(
+        "one of the choices",
+        "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
+        "Piecewise((a*u, q), (b*v, r), (b*w, True))",
+        "the conditions of one begin as those of the other; of two values one is 0",
+        "where one of the choices is not 0, the other is",
+        _choose_one_of,
+    ),
+    Identity(
+        "hyperbolic quotient",
+        "sinh(u)/cosh(u) = tanh(u)",
+        "always",
+        "neither of the two is computed, both of which overflow",
+        _hyperbolic,
     ),
     Identity(
         "linear",
@@ -302,4 +428,12 @@ elimination = Identity(
     "the forward defines v = r*u**k, and r is not zero",
     "the forward's later product is used in place of its factor",
     _eliminate,
+)
+
+inversion = Identity(
+    "function from its value",
+    "f(u) = (v - c)/k",
+    "the forward defines v = c + k*f(u), or its reciprocal, with numbers c and k that are not 0",
+    "what the forward computed from a function is used in place of evaluating it again",
+    _invert,
 )

@@ -182,14 +182,16 @@ def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
 
 def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
     """The tensors whose gradients the statement may take as given: kept ones that are computed
-    later.
+    later, from the target.
     """
     position = form.definition.position
+    depending = form.definition.depending_on(statement.of.name)
     return frozenset(
         s.of.name
         for s in form.statements
         if s.of is not None
         and s.of.role == "statement"
+        and s.of.name in depending
         and position[s.of.name] > position[statement.of.name]
     )
 

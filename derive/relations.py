@@ -1,11 +1,9 @@
 """What the definitions of a forward say about its values, in the form in which rewriting uses it.
 
-- *Parts*: a sum or a reduction inside a statement is a value of its own, although nobody named it
-  (``x - mean`` in ``(x - mean) * inv_std``). Parts are given names, so that nothing is multiplied
-  out that belongs together: ``Sum(dy*(x - mean))`` must not become the difference of two large
-  numbers.
 - *Eliminations*: a statement that is a product is a relation between its factors. From ``xhat =
   diff*inv_std`` follows ``diff = xhat/inv_std``, so that the value nearer the output is used.
+- *Inversions*: a statement that is linear in a function of earlier values gives that function.
+  From ``s = 1 + exp(-x)`` follows ``exp(-x) = s - 1``, which is not evaluated again.
 - *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that
   statement.
 - *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
@@ -14,29 +12,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Expr, Function, Mul, Pow, exp
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, exp, log
 
+from derive.cost import is_evaluated
 from derive.definition import Definition
-from derive.forward import known_signs
-from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.nodes import Max, Sum, renamed
+from derive.parts import Parts, Value, with_names
 from derive.scaled import Scales
-from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
-from derive.traversal import everywhere
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value of the forward, named by the user or a part: its tensor and its definition in
-    earlier values.
-    """
-
-    tensor: Tensor
-    expression: Expr
+from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
 
 @dataclass(frozen=True)
@@ -71,11 +58,11 @@ class Relations:
         """``e`` with every part of the forward under its name, also where a number stands before
         it.
         """
-        return _with_names(e, self.parts) if self.parts else e
+        return with_names(e, self.parts) if self.parts else e
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
-        return _with_names(e, self.values)
+        return with_names(e, self.values)
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
@@ -100,10 +87,7 @@ class Relations:
     def _solvable_factors(self, value: Value) -> Iterable[tuple[Tensor, Expr]]:
         powers = value.expression.as_powers_dict()
         tensors = [base for base in powers if isinstance(base, Tensor)]
-        if (
-            any(not isinstance(b, Tensor) and not is_number_or_size(b) for b in powers)
-            or not tensors
-        ):
+        if any(not isinstance(b, Tensor) and not is_constant(b) for b in powers) or not tensors:
             return
         for base in sorted(tensors, key=lambda t: (t.role == "input", self.position[t.name])):
             power = powers[base]
@@ -128,14 +112,98 @@ class Relations:
         by a statistic that is a power such as (var + eps)**(-1/2); not by what is only positive on
         paper: an exponential as large as the product underflows to zero.
         """
+        if is_number_or_size(factor) or power.is_positive:
+            return True
         if not isinstance(factor, Tensor):
-            return True
-        if power.is_positive:
-            return True
+            return False
         value = self.by_name.get(factor.name)
         e = value.expression if value else None
         statistic = set(factor.axes) < set(product.axes)
         return statistic and isinstance(e, Pow) and e.exp.is_negative is True
+
+    @cached_property
+    def inversions(self) -> dict[Expr, tuple[Expr, Value]]:
+        """For a function of forward values, what it equals in terms of a value that is linear in
+        it, or the reciprocal of that.
+
+        Nothing new is divided by: the slope is a number, or stands below the line in the function.
+        """
+        found: dict[Expr, tuple[Expr, Value]] = {}
+        for value in self.values:
+            e, output = value.expression, value.tensor
+            if isinstance(e, Pow) and e.exp == -1:
+                e, output = e.base, 1 / output
+            functions = [
+                f for f in e.atoms(Function) if is_evaluated(f) and axes_of(f) == axes_of(e)
+            ]
+            outermost = [f for f in functions if not any(f in g.args for g in functions)]
+            if len(outermost) != 1:
+                continue
+            (function,), place = outermost, Dummy()
+            line = e.xreplace({function: place})
+            if not all(t.role == "scalar" for t in tensors_in(line)):
+                continue
+            slope, rest = line.diff(place), line.xreplace({place: S.Zero})
+            if place not in slope.free_symbols and self._may_divide_by(slope, function):
+                found.setdefault(function, ((output - rest) / slope, value))
+        return found
+
+    @cached_property
+    def logarithms(self) -> dict[str, tuple[Tensor, Expr, Value]]:
+        """For a tensor ``s``, its logarithm in terms of a value that is linear in that:
+        ``log(s) = y - z`` from ``y = z + log(s)``.
+        """
+        found: dict[str, tuple[Tensor, Expr, Value]] = {}
+        for value in self.values:
+            for term in Add.make_args(value.expression):
+                logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
+                if len(logarithms) != 1:
+                    continue
+                inside, factor = logarithms[0].args[0], term / logarithms[0]
+                rest = value.expression - term
+                factor_divides = any(p.is_negative for p in (1 / factor).as_powers_dict().values())
+                known = isinstance(inside, Tensor) and inside not in tensors_in(rest)
+                if known and (factor.is_number or not factor_divides):
+                    found[inside.name] = (inside, (value.tensor - rest) / factor, value)
+        return found
+
+    @staticmethod
+    def _may_divide_by(slope: Expr, function: Expr) -> bool:
+        powers = {p.base for p in function.atoms(Pow) if p.exp.is_negative}
+        return all(is_number_or_size(factor) or factor in powers for factor in Mul.make_args(slope))
+
+    @cached_property
+    def divisors(self) -> frozenset[Expr]:
+        """What the forward divides by, or takes the logarithm of: nowhere may that be zero."""
+        expressions = [value.expression for value in self.values]
+        powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
+        logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
+        found = {*(p.base for p in powers), *logarithms}
+        return frozenset(found.union(*(Mul.make_args(e) for e in found)))
+
+    @cached_property
+    def overflowing(self) -> frozenset[str]:
+        """The values that may be infinite although what follows is not: sums of exponentials, and
+        they themselves, of what is not bounded by its own maximum.
+        """
+        found = set()
+        for value in self.values:
+            terms = [value.expression, *Add.make_args(value.expression)]
+            exponentials = [term for term in terms if isinstance(term, exp)]
+            if any(not self._is_below_maximum(e.exp) for e in exponentials):
+                found.add(value.tensor.name)
+        return frozenset(found)
+
+    def _is_below_maximum(self, exponent: Expr) -> bool:
+        """Whether ``exponent`` is x - Max(x)."""
+        while isinstance(exponent, Tensor) and exponent.name in self.by_name:
+            exponent = self.unfolded(exponent)
+        for term in Add.make_args(exponent):
+            known = self.by_name.get((-term).name) if isinstance(-term, Tensor) else None
+            maximum = known.expression if known else -term
+            if isinstance(maximum, Max) and exponent - term == maximum.operand:
+                return True
+        return False
 
     @cached_property
     def recognitions(self) -> dict[Expr, tuple[Expr, Value]]:
@@ -168,7 +236,7 @@ class Relations:
 
 def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
-    parts = _Parts(definition)
+    parts = Parts(definition)
     values: list[Value] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:
@@ -182,162 +250,3 @@ def relations_of(definition: Definition) -> Relations:
             values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
     return Relations(definition, tuple(values), named, scales.finished())
-
-
-class _Parts:
-    """Finds the parts of one statement after the other, and names them."""
-
-    def __init__(self, definition: Definition):
-        self.definition = definition
-        self.found: dict[Expr, Tensor] = {}
-        self.statement = ""
-        names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
-        names += [s.name for s in definition.statements]
-        self.taken = {
-            *names,
-            *(f"d{name}" for name in names),
-            *(axis.name for axis in definition.axes),
-        }
-        met: Counter[Expr] = Counter()
-        for statement in definition.statements:
-            met.update(_exponentials(statement.expression))
-        self.repeated = {e for e, count in met.items() if count > 1}
-
-    def top(self, statement) -> Expr:
-        """The expression of ``statement`` with everything below its top under a name."""
-        self.statement = statement.name
-        e = statement.expression
-        if isinstance(e, Pow):
-            return e.func(self.inside(e.base), e.exp)
-        return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
-
-    def inside(self, e: Expr) -> Expr:
-        """A sum, a reduction or a root that is an operand of something else is a part."""
-        if not e.args or not tensors_in(e):
-            return e
-        e = self.rebuilt(e)
-        carries_data = any(t.role != "scalar" for t in tensors_in(e))
-        root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
-        return self.part(e) if (isinstance(e, (Add, Reduction)) or root) and carries_data else e
-
-    def rebuilt(self, e: Expr) -> Expr:
-        if isinstance(e, Reduction):
-            return e.on(self.rebuilt(e.operand))
-        if isinstance(e, Reshaping):
-            return e.on(self.inside(e.operand))
-        if isinstance(e, Add):
-            return e.func(
-                *(self.product(a) if isinstance(a, Mul) else self.rebuilt(a) for a in e.args)
-            )
-        if isinstance(e, Mul):
-            return self.product(e)
-        if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
-            rebuilt = e.func(*(self.inside(arg) for arg in e.args))
-            return self.part(rebuilt) if e in self.repeated else rebuilt
-        return e
-
-    def product(self, e: Expr) -> Expr:
-        """A lone reduction with constant factors stays what it is; other sums in a product are
-        parts.
-        """
-        lone = [f for f in e.args if not is_number_or_size(f)]
-        if len(lone) == 1 and isinstance(lone[0], Reduction):
-            return e.func(*(self.rebuilt(f) for f in e.args))
-        return e.func(*(self.inside(f) for f in e.args))
-
-    def part(self, e: Expr) -> Tensor:
-        same = _with_names(e, self.found_values())
-        if not isinstance(e, Tensor) and same == e:
-            return self.named(e, self.name_of(e))
-        return same
-
-    def scaled(self, e: Expr, words: str) -> Tensor:
-        """The value ``e`` that follows from the others; one for all that are equal."""
-        known = [t for expression, t in self.found.items() if expression == e]
-        known += [s.tensor for s in self.definition.statements if s.expression == e]
-        return known[0] if known else self.named(e, words)
-
-    def named(self, e: Expr, words: str) -> Tensor:
-        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
-        name, number = words, 2
-        while name in self.taken:
-            name, number = f"{words}_{number}", number + 1
-        axes = self.definition.in_order(axes_of(e))
-        tensor = Tensor(name, axes, role="statement", **known_signs(e))
-        self.taken.add(name)
-        self.found[e] = tensor
-        return tensor
-
-    def found_values(self) -> tuple[Value, ...]:
-        return tuple(Value(tensor, e) for e, tensor in self.found.items())
-
-    def name_of(self, e: Expr) -> str:
-        """A name that says what the part is: ``x_minus_mean``, ``counts_sum``, ``y_root``."""
-        kind = "root" if isinstance(e, Pow) else "sum" if isinstance(e, Sum) else "term"
-        name = f"{self.statement}_{kind}"
-        if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
-            name = f"{e.operand.name}_{type(e).__name__.lower()}"
-        elif isinstance(e, exp):
-            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
-        elif isinstance(e, Add) and len(e.args) == 2:
-            name = _name_of_two(*e.args) or name
-        return name
-
-
-def _exponentials(e: Expr) -> list[Expr]:
-    """Every exponential that is written in ``e``, each as often as it is written."""
-    own = [e] if isinstance(e, exp) and tensors_in(e) else []
-    return own + [found for arg in e.args for found in _exponentials(arg)]
-
-
-def _name_of_two(a: Expr, b: Expr) -> str | None:
-    first, second = sorted((a, b), key=lambda e: (e.could_extract_minus_sign(), _scalar(e)))
-    sign = "minus" if second.could_extract_minus_sign() else "plus"
-    second = -second if sign == "minus" else second
-    plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
-    name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
-    return name if plain and name.isidentifier() and len(name) <= 30 else None
-
-
-def _scalar(e: Expr) -> bool:
-    return getattr(e, "role", "scalar") == "scalar"
-
-
-def _with_names(e: Expr, parts: Iterable[Value]) -> Expr:
-    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
-    of it.
-    """
-    exact = {part.expression: part.tensor for part in parts}
-    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
-    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
-
-    def named(node):
-        if node in exact:
-            return exact[node]
-        if isinstance(node, Add):
-            factor, primitive = _primitive(node)
-            if primitive in sums:
-                own, tensor = sums[primitive]
-                return factor / own * tensor
-        if (
-            isinstance(node, Pow)
-            and node.base in roots
-            and node.exp.is_Rational
-            and not node.exp.is_Integer
-        ):
-            part = roots[node.base]
-            ratio = node.exp / part.expression.exp
-            return part.tensor**ratio if ratio.is_Integer else None
-        return None
-
-    return everywhere(e, named)
-
-
-def _primitive(e: Add) -> tuple[Expr, Expr]:
-    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
-    ``-e``.
-    """
-    content, primitive = e.primitive()
-    if primitive.could_extract_minus_sign():
-        return -content, Add(*(-term for term in primitive.args))
-    return content, primitive

@@ -9,9 +9,10 @@ name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
 
-from sympy import Expr, Function, Mul, Pow
+from sympy import Add, Expr, Function, Mul, Piecewise, Pow
 
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
@@ -20,15 +21,26 @@ from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
 Pairs = list[tuple[Tensor, Expr]]
 
+KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
+
 
 def shared(
-    statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record
+    statements: Pairs,
+    wanted: set[Tensor],
+    products: dict[Tensor, Expr],
+    taken: set[str],
+    flows: Callable[[Tensor, Tensor], bool],
+    record: Record,
 ) -> Pairs:
-    """``products`` are closed forms of adjoints that may be named where they occur as a product
-    twice or more.
+    """``wanted`` are the gradients that keep a statement whatever happens; ``products`` are closed
+    forms of adjoints that may be named where they occur as a product twice or more: in a gradient
+    that one of them ``flows`` to. Elsewhere the same product means something else.
     """
+    statements = _copies_removed(statements, wanted, record)
+    statements = _multiples_reused(statements, wanted, record)
     statements = _gradients_reused(statements, record)
-    statements = _products_named(statements, products, taken, record)
+    statements = _operands_named(statements, taken, record)
+    statements = _products_named(statements, products, taken, flows, record)
     statements = _repeats_named(statements, taken, record)
     return _in_order_of_use(statements)
 
@@ -44,6 +56,50 @@ def _replaced(
     return result
 
 
+def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+    """A gradient that is wanted and equals one that only kept its name takes its place."""
+    for copy, e in statements:
+        expressions = dict(statements)
+        if copy in wanted and e in expressions and e not in wanted and e.home == copy.home:
+            whole = record.add(copy, "share", e, expressions[e], f"{copy} is {e}")
+            rest = [(t, whole if t == copy else b) for t, b in statements if t != e]
+            statements = _replaced(rest, e, copy, f"that is {copy}", record, skip=copy)
+    return statements
+
+
+def _multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+    """A gradient that is a number times another one: dt = -dx."""
+    result: Pairs = []
+    for tensor, e in statements:
+        for other, whole in result:
+            ratio = e / whole if other in wanted and other.home == tensor.home else e
+            if isinstance(whole, (Add, Mul, Sum)) and ratio.is_Rational and e != 0:
+                why = f"it is {other}, up to a number"
+                e = record.add(tensor, "share", e, ratio * other, why)
+                break
+        result.append((tensor, e))
+    return result
+
+
+def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
+    """A product along the same axes that is an operand of several matrix products is computed
+    once.
+    """
+    found: dict[Expr, Tensor] = {}
+    for _, e in statements:
+        for node in sorted(filter(is_contraction, e.atoms(Sum)), key=lambda n: n.sort_key()):
+            for adjoint in (t for t in node.operand.args if isinstance(t, Tensor)):
+                alike = [f for f in node.operand.args if axes_of(f) == axes_of(adjoint)]
+                if adjoint.role == "adjoint" and len(alike) > 1 and adjoint.axes == adjoint.home:
+                    name = f"{adjoint.name}_inside"
+                    tensor = Tensor(name, adjoint.home, role="adjoint")
+                    if name not in taken and tensor not in found.values():
+                        found.setdefault(Mul(*alike), tensor)
+    for product, tensor in found.items():
+        statements = _product_named(statements, tensor, product, record)
+    return statements
+
+
 def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
     for tensor, _ in list(statements):
         e = dict(statements)[tensor]
@@ -55,7 +111,11 @@ def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
 
 
 def _products_named(
-    statements: Pairs, products: dict[Tensor, Expr], taken: set[str], record: Record
+    statements: Pairs,
+    products: dict[Tensor, Expr],
+    taken: set[str],
+    flows: Callable[[Tensor, Tensor], bool],
+    record: Record,
 ) -> Pairs:
     """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat =
     gain*dy, or a pair.
@@ -65,7 +125,8 @@ def _products_named(
         if len(factors) < 2 or any(is_number_or_size(f) for f in factors) or product.has(Sum):
             continue
         if axes_of(product) == set(tensor.home):
-            statements = _product_named(statements, tensor, product, record)
+            readers = {target for target, _ in statements if flows(tensor, target)}
+            statements = _product_named(statements, tensor, product, record, readers)
     for pair in _repeated_pairs(statements):
         name = "_".join(t.name for t in pair)
         if name not in taken:
@@ -76,9 +137,17 @@ def _products_named(
     return statements
 
 
-def _product_named(statements: Pairs, tensor: Tensor, product: Expr, record: Record) -> Pairs:
+def _product_named(
+    statements: Pairs,
+    tensor: Tensor,
+    product: Expr,
+    record: Record,
+    readers: set[Tensor] | None = None,
+) -> Pairs:
+    """``product`` under the name ``tensor``, in the statements of ``readers`` (None: in all)."""
     factors = set(Mul.make_args(product))
-    uses = sum(_holds(node, factors) for _, e in statements for node in _products_in(e))
+    read = [(t, e) for t, e in statements if readers is None or t in readers]
+    uses = sum(_holds(node, factors) for _, e in read for node in _products_in(e))
     if uses < 2:
         return statements
 
@@ -87,6 +156,9 @@ def _product_named(statements: Pairs, tensor: Tensor, product: Expr, record: Rec
 
     result = [(tensor, product)]
     for target, e in statements:
+        if (target, e) not in read:
+            result.append((target, e))
+            continue
         after = e.replace(lambda node: isinstance(node, Mul) and _holds(node, factors), with_name)
         why = f"the product is needed {uses} times: it is {tensor}"
         result.append((target, record.add(target, "share", e, after, why)))
@@ -152,14 +224,16 @@ def _nameable(e: Expr) -> list[Expr]:
     if isinstance(e, OneHot) or not e.args:
         return []
     root = isinstance(e, Pow) and not e.exp.is_Integer and bool(tensors_in(e))
-    call = isinstance(e, Function) and not e.is_Piecewise and bool(tensors_in(e))
+    call = isinstance(e, Function) and bool(tensors_in(e))
     own = [e] if isinstance(e, Reduction) or root or call else []
     return own + [found for arg in e.args for found in _nameable(arg)]
 
 
 def _name_of(e: Expr, taken: set[str]) -> str:
     words = [t.name for t in tensors_in(e)]
-    kind = {"Pow": "root"}.get(type(e).__name__, type(e).__name__.lower())
+    kind = KINDS.get(type(e), type(e).__name__.lower())
+    if isinstance(e, Pow) and not e.exp.is_number:
+        kind = "power"
     name = "_".join([kind, *words]) if len(words) <= 3 else kind
     number, candidate = 2, name
     while candidate in taken:

@@ -10,7 +10,7 @@ Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90
 The closed form:
 
     log_losses_probs = Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)
-    dlogits = dloss*weight*(losses_probs*(pos_weight*target + 1 - target) - pos_weight*target)/(C*N)
+    dlogits = dloss*weight*(losses_probs*(1 - target) - pos_weight*target*(1 - losses_probs))/(C*N)
     dtarget = dloss*weight*(-Piecewise((logits, logits >= 0), (0, True)) - pos_weight*log_losses_probs - log(exp(-Abs(logits)) + 1))/(C*N)
     dweight = -dloss*losses_likelihood/(C*N)
     dpos_weight = -dloss*Sum(log_losses_probs*target*weight, N)/(C*N)
@@ -278,7 +278,7 @@ def bce_with_logits_backward(
     N = logits.shape[0]
     C = logits.shape[1]
     log_losses_probs = logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))
-    dlogits = dloss / C / N * weight * (losses_probs * (pos_weight * target + 1 - target) - pos_weight * target)
+    dlogits = dloss / C / N * weight * (losses_probs * (1 - target) - pos_weight * target * (1 - losses_probs))
     dtarget = dloss / C / N * weight * (-logits.clamp(min=0) - pos_weight * log_losses_probs - torch.log1p(torch.exp(-torch.abs(logits))))
     dweight = -dloss / C / N * losses_likelihood
     dpos_weight = -dloss / C / N * (log_losses_probs * target * weight).sum(0)

@@ -13,7 +13,7 @@ The closed form:
     log_probs = Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)
     dlikelihood = -dlosses*weight
     dpos_weight = Sum(dlikelihood*log_probs*target, N)
-    dlogits = dlikelihood*(pos_weight*target + probs*(target - pos_weight*target - 1))
+    dlogits = dlikelihood*(pos_weight*target*(1 - probs) - probs*(1 - target))
     dtarget = dlikelihood*(Piecewise((logits, logits >= 0), (0, True)) + pos_weight*log_probs + log(exp(-Abs(logits)) + 1))
     dweight = -dlosses*likelihood
 
@@ -257,7 +257,7 @@ def bce_with_logits_none_backward(
     log_probs = logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))
     dlikelihood = -dlosses * weight
     dpos_weight = (dlikelihood * log_probs * target).sum(0)
-    dlogits = dlikelihood * (pos_weight * target + probs * (target - pos_weight * target - 1))
+    dlogits = dlikelihood * (pos_weight * target * (1 - probs) - probs * (1 - target))
     dtarget = dlikelihood * (logits.clamp(min=0) + pos_weight * log_probs + torch.log1p(torch.exp(-torch.abs(logits))))
     dweight = -dlosses * likelihood
     return BCEWithLogitsNoneGradients(dlogits, dtarget, dweight, dpos_weight)

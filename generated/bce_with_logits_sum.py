@@ -10,7 +10,7 @@ Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90
 The closed form:
 
     log_losses_probs = Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)
-    dlogits = dloss*weight*(losses_probs*(pos_weight*target + 1 - target) - pos_weight*target)
+    dlogits = dloss*weight*(losses_probs*(1 - target) - pos_weight*target*(1 - losses_probs))
     dtarget = dloss*weight*(-Piecewise((logits, logits >= 0), (0, True)) - pos_weight*log_losses_probs - log(exp(-Abs(logits)) + 1))
     dweight = -dloss*losses_likelihood
     dpos_weight = -dloss*Sum(log_losses_probs*target*weight, N)
@@ -264,7 +264,7 @@ def bce_with_logits_sum_backward(
     losses_probs (*N, C), losses_likelihood (*N, C).
     """
     log_losses_probs = logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))
-    dlogits = dloss * weight * (losses_probs * (pos_weight * target + 1 - target) - pos_weight * target)
+    dlogits = dloss * weight * (losses_probs * (1 - target) - pos_weight * target * (1 - losses_probs))
     dtarget = dloss * weight * (-logits.clamp(min=0) - pos_weight * log_losses_probs - torch.log1p(torch.exp(-torch.abs(logits))))
     dweight = -dloss * losses_likelihood
     dpos_weight = -dloss * (log_losses_probs * target * weight).sum(0)

@@ -10,7 +10,7 @@ section 2 (logit soft-capping).
 
 The closed form:
 
-    dlogits = dloss*(1 - tanh(logits/cap)**2)*(loss_losses_probs*Sum(weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), C) - weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C))/loss_counted_sum
+    dlogits = dloss*(1 - capped**2/cap**2)*(loss_losses_probs*Sum(weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), C) - weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C))/loss_counted_sum
     dweight = -dloss*(loss*Sum(OneHot(labels, C), N, S) + Sum(loss_losses_logprobs*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), N, S))/loss_counted_sum
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -46,9 +46,9 @@ class CrossEntropySoftcapForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    logits: Tensor  # (N, C, *S)
     labels: Tensor  # (N, *S)
     weight: Tensor  # (C,)
+    capped: Tensor  # (N, C, *S)
     loss_losses_probs: Tensor  # (N, C, *S)
     loss_losses_logprobs: Tensor  # (N, C, *S)
     loss_counted_sum: Tensor  # ()
@@ -244,7 +244,7 @@ def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
     },
     rounds=1,
     unguarded=('labels',),
-    results=("", "N C *S", "N *S", "C", "N C *S", "N C *S", "", "", ""),
+    results=("", "N *S", "C", "N C *S", "N C *S", "N C *S", "", "", ""),
 )
 def cross_entropy_softcap_forward(
     logits: Tensor,
@@ -274,9 +274,9 @@ def cross_entropy_softcap_forward(
     loss = loss_losses.sum() / loss_counted_sum
     return CrossEntropySoftcapForward(
         loss,
-        logits,
         labels,
         weight,
+        capped,
         loss_losses_probs,
         loss_losses_logprobs,
         loss_counted_sum,
@@ -287,7 +287,7 @@ def cross_entropy_softcap_forward(
 
 @_checked(
     {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "weight": "C",
+        "dloss": "", "labels": "N *S", "weight": "C", "capped": "N C *S",
         "loss_losses_probs": "N C *S", "loss_losses_logprobs": "N C *S", "loss_counted_sum": "",
         "loss": "",
     },
@@ -296,9 +296,9 @@ def cross_entropy_softcap_forward(
 )
 def cross_entropy_softcap_backward(
     dloss: Tensor,
-    logits: Tensor,
     labels: Tensor,
     weight: Tensor,
+    capped: Tensor,
     loss_losses_probs: Tensor,
     loss_losses_logprobs: Tensor,
     loss_counted_sum: Tensor,
@@ -308,14 +308,14 @@ def cross_entropy_softcap_backward(
 ) -> CrossEntropySoftcapGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), loss_losses_probs (N, C,
+    Shapes: dloss (), labels (N, *S), weight (C,), capped (N, C, *S), loss_losses_probs (N, C,
     *S), loss_losses_logprobs (N, C, *S), loss_counted_sum (), loss ().
     """
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    dlogits = dloss / loss_counted_sum * (1 - torch.tanh(logits / cap) ** 2) * ((weight[:, None] * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum(1, keepdim=True) * loss_losses_probs - label_smoothing / C * weight[:, None])
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss * (1 - label_smoothing) / loss_counted_sum * weight[labels] * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2)).unsqueeze(1))
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    dlogits = dloss / loss_counted_sum * (1 - capped ** 2 / cap ** 2) * ((weight[:, None] * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum(1, keepdim=True) * loss_losses_probs - label_smoothing / C * weight[:, None])
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss * (1 - label_smoothing) / loss_counted_sum * weight[labels] * (1 - capped.gather(1, labels.unsqueeze(1)).squeeze(1) ** 2 / cap ** 2)).unsqueeze(1))
     dweight = -dloss / loss_counted_sum * (loss * dloss.new_zeros(C).index_add_(0, labels.flatten(), dloss.new_full((N, S), 1).flatten(0, 1)) + (loss_losses_logprobs * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum((0, 2)))
     return CrossEntropySoftcapGradients(dlogits, dweight)
 
@@ -425,7 +425,7 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, cap):
         result = cross_entropy_softcap_forward(logits, labels, weight, label_smoothing, cap)
-        ctx.save_for_backward(result.logits, result.labels, result.weight, result.loss_losses_probs, result.loss_losses_logprobs, result.loss_counted_sum, result.loss)
+        ctx.save_for_backward(result.labels, result.weight, result.capped, result.loss_losses_probs, result.loss_losses_logprobs, result.loss_counted_sum, result.loss)
         ctx.numbers = (result.label_smoothing, result.cap,)
         return result.loss
 

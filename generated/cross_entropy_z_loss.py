@@ -9,7 +9,7 @@ Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways"
 
 The closed form:
 
-    dlogits = dloss*(exp(logits - log_z)*(Sum(weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), C)/entropy_counted_sum + 2*z_weight*log_z/(N*S)) - weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C)/entropy_counted_sum)
+    dlogits = dloss*(entropy_losses_probs*(Sum(weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), C)/entropy_counted_sum + 2*z_weight*log_z/(N*S)) - weight*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C)/entropy_counted_sum)
     dweight = -dloss*(entropy*Sum(OneHot(labels, C), N, S) + Sum(entropy_losses_logprobs*(OneHot(labels, C)*(1 - label_smoothing) + label_smoothing/C), N, S))/entropy_counted_sum
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -47,9 +47,9 @@ class CrossEntropyZLossForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    logits: Tensor  # (N, C, *S)
     labels: Tensor  # (N, *S)
     weight: Tensor  # (C,)
+    entropy_losses_probs: Tensor  # (N, C, *S)
     entropy_losses_logprobs: Tensor  # (N, C, *S)
     entropy_counted_sum: Tensor  # ()
     entropy: Tensor  # ()
@@ -256,7 +256,7 @@ def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
     },
     rounds=1,
     unguarded=('labels',),
-    results=("", "N C *S", "N *S", "C", "N C *S", "", "", "N *S", "", ""),
+    results=("", "N *S", "C", "N C *S", "N C *S", "", "", "N *S", "", ""),
 )
 def cross_entropy_z_loss_forward(
     logits: Tensor,
@@ -274,7 +274,9 @@ def cross_entropy_z_loss_forward(
     S = logits.shape[2]
     logits_max = logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
     logits_shifted = logits - logits_max
-    exp_logits_sum_scaled = torch.exp(logits_shifted).sum(1)
+    exp_logits_shifted = torch.exp(logits_shifted)
+    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
+    entropy_losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
     entropy_losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
     entropy_losses_target = logits.new_full((N, C, S), label_smoothing / C)
     entropy_losses_target.scatter_add_(1, labels.unsqueeze(1), logits.new_full((N, 1, S), 1 - label_smoothing))
@@ -286,9 +288,9 @@ def cross_entropy_z_loss_forward(
     loss = entropy + z_weight * (log_z ** 2).sum() / N / S
     return CrossEntropyZLossForward(
         loss,
-        logits,
         labels,
         weight,
+        entropy_losses_probs,
         entropy_losses_logprobs,
         entropy_counted_sum,
         entropy,
@@ -300,7 +302,7 @@ def cross_entropy_z_loss_forward(
 
 @_checked(
     {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "weight": "C",
+        "dloss": "", "labels": "N *S", "weight": "C", "entropy_losses_probs": "N C *S",
         "entropy_losses_logprobs": "N C *S", "entropy_counted_sum": "", "entropy": "",
         "log_z": "N *S",
     },
@@ -309,9 +311,9 @@ def cross_entropy_z_loss_forward(
 )
 def cross_entropy_z_loss_backward(
     dloss: Tensor,
-    logits: Tensor,
     labels: Tensor,
     weight: Tensor,
+    entropy_losses_probs: Tensor,
     entropy_losses_logprobs: Tensor,
     entropy_counted_sum: Tensor,
     entropy: Tensor,
@@ -321,13 +323,13 @@ def cross_entropy_z_loss_backward(
 ) -> CrossEntropyZLossGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), entropy_losses_logprobs (N,
-    C, *S), entropy_counted_sum (), entropy (), log_z (N, *S).
+    Shapes: dloss (), labels (N, *S), weight (C,), entropy_losses_probs (N, C, *S),
+    entropy_losses_logprobs (N, C, *S), entropy_counted_sum (), entropy (), log_z (N, *S).
     """
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    dlogits = dloss * (((weight[:, None] * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum(1, keepdim=True) / entropy_counted_sum + 2 * z_weight / N / S * log_z[:, None]) * torch.exp(logits - log_z[:, None]) - label_smoothing / C / entropy_counted_sum * weight[:, None])
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    dlogits = dloss * (((weight[:, None] * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum(1, keepdim=True) / entropy_counted_sum + 2 * z_weight / N / S * log_z[:, None]) * entropy_losses_probs - label_smoothing / C / entropy_counted_sum * weight[:, None])
     dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss * (1 - label_smoothing) / entropy_counted_sum * weight[labels]).unsqueeze(1))
     dweight = -dloss / entropy_counted_sum * (entropy * dloss.new_zeros(C).index_add_(0, labels.flatten(), dloss.new_full((N, S), 1).flatten(0, 1)) + (entropy_losses_logprobs * ((1 - label_smoothing) * torch.nn.functional.one_hot(labels, C).to(dloss.dtype).permute(0, 2, 1) + label_smoothing / C)).sum((0, 2)))
     return CrossEntropyZLossGradients(dlogits, dweight)
@@ -445,7 +447,7 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, z_weight):
         result = cross_entropy_z_loss_forward(logits, labels, weight, label_smoothing, z_weight)
-        ctx.save_for_backward(result.logits, result.labels, result.weight, result.entropy_losses_logprobs, result.entropy_counted_sum, result.entropy, result.log_z)
+        ctx.save_for_backward(result.labels, result.weight, result.entropy_losses_probs, result.entropy_losses_logprobs, result.entropy_counted_sum, result.entropy, result.log_z)
         ctx.numbers = (result.label_smoothing, result.z_weight,)
         return result.loss
 

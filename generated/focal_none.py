@@ -10,10 +10,10 @@ below 0 leaves the balance out, as in torchvision.
 
 The closed form:
 
-    root_gamma_losses_term_2 = losses_term**gamma
-    root_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dlosses*balance*(probs*(root_gamma_losses_term_2*target + root_gamma_losses_term_2*(1 - target) + gamma*root_gamma_losses_term*likelihood*(2*target + probs*(1 - 2*target) - 1)) - root_gamma_losses_term_2*target)
-    dtarget = dlosses*(balance*(gamma*root_gamma_losses_term*likelihood*(2*probs - 1) - root_gamma_losses_term_2*logits) - Piecewise((1, alpha >= 0), (0, True))*root_gamma_losses_term_2*likelihood*(2*alpha - 1))
+    power_gamma_losses_term_2 = losses_term**gamma
+    power_gamma_losses_term = losses_term**(gamma - 1)
+    dlogits = dlosses*Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(gamma*power_gamma_losses_term*likelihood*probs*(1 - probs)*(2*target - 1) - power_gamma_losses_term_2*(target*(1 - probs) - probs*(1 - target)))
+    dtarget = dlosses*(Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(gamma*power_gamma_losses_term*likelihood*(2*probs - 1) - power_gamma_losses_term_2*logits) - Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2*likelihood*(2*alpha - 1))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -47,7 +47,6 @@ class FocalNoneForward(NamedTuple):
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
     probs: Tensor  # (*N,)
-    balance: Tensor  # (*N,)
     likelihood: Tensor  # (*N,)
     losses_term: Tensor  # (*N,)
     alpha: float
@@ -212,7 +211,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "*N", "target": "*N",
     },
     rounds=1,
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
+    results=("*N", "*N", "*N", "*N", "*N", "*N", "", ""),
 )
 def focal_none_forward(
     logits: Tensor,
@@ -237,23 +236,13 @@ def focal_none_forward(
     )
     losses_term = 1 - met
     losses = -balance * likelihood * losses_term ** gamma
-    return FocalNoneForward(
-        losses,
-        logits,
-        target,
-        probs,
-        balance,
-        likelihood,
-        losses_term,
-        alpha,
-        gamma,
-    )
+    return FocalNoneForward(losses, logits, target, probs, likelihood, losses_term, alpha, gamma)
 
 
 @_checked(
     {
-        "dlosses": "*N", "logits": "*N", "target": "*N", "probs": "*N", "balance": "*N",
-        "likelihood": "*N", "losses_term": "*N",
+        "dlosses": "*N", "logits": "*N", "target": "*N", "probs": "*N", "likelihood": "*N",
+        "losses_term": "*N",
     },
     rounds=2,
     results=("*N", "*N"),
@@ -263,7 +252,6 @@ def focal_none_backward(
     logits: Tensor,
     target: Tensor,
     probs: Tensor,
-    balance: Tensor,
     likelihood: Tensor,
     losses_term: Tensor,
     alpha: float,
@@ -271,13 +259,13 @@ def focal_none_backward(
 ) -> FocalNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), balance (*N,), likelihood
-    (*N,), losses_term (*N,).
+    Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), likelihood (*N,), losses_term
+    (*N,).
     """
-    root_gamma_losses_term_2 = losses_term ** gamma
-    root_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dlosses * balance * (probs * (root_gamma_losses_term_2 * target + root_gamma_losses_term_2 * (1 - target) + gamma * root_gamma_losses_term * likelihood * (2 * target + probs * (1 - 2 * target) - 1)) - root_gamma_losses_term_2 * target)
-    dtarget = dlosses * (balance * (gamma * root_gamma_losses_term * likelihood * (2 * probs - 1) - root_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (root_gamma_losses_term_2 * likelihood))
+    power_gamma_losses_term_2 = losses_term ** gamma
+    power_gamma_losses_term = losses_term ** (gamma - 1)
+    dlogits = dlosses * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * likelihood * probs * (1 - probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - probs) - probs * (1 - target)))
+    dtarget = dlosses * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * likelihood * (2 * probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * likelihood))
     return FocalNoneGradients(dlogits, dtarget)
 
 
@@ -348,7 +336,7 @@ class FocalNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, alpha, gamma):
         result = focal_none_forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target, result.probs, result.balance, result.likelihood, result.losses_term)
+        ctx.save_for_backward(result.logits, result.target, result.probs, result.likelihood, result.losses_term)
         ctx.numbers = (result.alpha, result.gamma,)
         return result.losses
 

@@ -9,10 +9,10 @@ Source: Lin et al. (2017), "Focal loss for dense object detection", equation 5.
 
 The closed form:
 
-    root_gamma_losses_term_2 = losses_term**gamma
-    root_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dloss*losses_balance*(losses_probs*(root_gamma_losses_term_2*target + root_gamma_losses_term_2*(1 - target) + gamma*root_gamma_losses_term*losses_likelihood*(2*target + losses_probs*(1 - 2*target) - 1)) - root_gamma_losses_term_2*target)
-    dtarget = dloss*(losses_balance*(gamma*root_gamma_losses_term*losses_likelihood*(2*losses_probs - 1) - root_gamma_losses_term_2*logits) - Piecewise((1, alpha >= 0), (0, True))*root_gamma_losses_term_2*losses_likelihood*(2*alpha - 1))
+    power_gamma_losses_term_2 = losses_term**gamma
+    power_gamma_losses_term = losses_term**(gamma - 1)
+    dlogits = dloss*Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(gamma*power_gamma_losses_term*losses_likelihood*losses_probs*(1 - losses_probs)*(2*target - 1) - power_gamma_losses_term_2*(target*(1 - losses_probs) - losses_probs*(1 - target)))
+    dtarget = dloss*(Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(gamma*power_gamma_losses_term*losses_likelihood*(2*losses_probs - 1) - power_gamma_losses_term_2*logits) - Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2*losses_likelihood*(2*alpha - 1))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -46,7 +46,6 @@ class FocalSumForward(NamedTuple):
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
     losses_probs: Tensor  # (*N,)
-    losses_balance: Tensor  # (*N,)
     losses_likelihood: Tensor  # (*N,)
     losses_term: Tensor  # (*N,)
     alpha: float
@@ -213,7 +212,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "*N", "target": "*N",
     },
     rounds=1,
-    results=("", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
+    results=("", "*N", "*N", "*N", "*N", "*N", "", ""),
 )
 def focal_sum_forward(
     logits: Tensor,
@@ -244,7 +243,6 @@ def focal_sum_forward(
         logits,
         target,
         losses_probs,
-        losses_balance,
         losses_likelihood,
         losses_term,
         alpha,
@@ -254,7 +252,7 @@ def focal_sum_forward(
 
 @_checked(
     {
-        "dloss": "", "logits": "*N", "target": "*N", "losses_probs": "*N", "losses_balance": "*N",
+        "dloss": "", "logits": "*N", "target": "*N", "losses_probs": "*N",
         "losses_likelihood": "*N", "losses_term": "*N",
     },
     rounds=2,
@@ -265,7 +263,6 @@ def focal_sum_backward(
     logits: Tensor,
     target: Tensor,
     losses_probs: Tensor,
-    losses_balance: Tensor,
     losses_likelihood: Tensor,
     losses_term: Tensor,
     alpha: float,
@@ -273,13 +270,13 @@ def focal_sum_backward(
 ) -> FocalSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (*N,), target (*N,), losses_probs (*N,), losses_balance (*N,),
-    losses_likelihood (*N,), losses_term (*N,).
+    Shapes: dloss (), logits (*N,), target (*N,), losses_probs (*N,), losses_likelihood (*N,),
+    losses_term (*N,).
     """
-    root_gamma_losses_term_2 = losses_term ** gamma
-    root_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dloss * losses_balance * (losses_probs * (root_gamma_losses_term_2 * target + root_gamma_losses_term_2 * (1 - target) + gamma * root_gamma_losses_term * losses_likelihood * (2 * target + losses_probs * (1 - 2 * target) - 1)) - root_gamma_losses_term_2 * target)
-    dtarget = dloss * (losses_balance * (gamma * root_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - root_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (root_gamma_losses_term_2 * losses_likelihood))
+    power_gamma_losses_term_2 = losses_term ** gamma
+    power_gamma_losses_term = losses_term ** (gamma - 1)
+    dlogits = dloss * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * losses_probs * (1 - losses_probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - losses_probs) - losses_probs * (1 - target)))
+    dtarget = dloss * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_likelihood))
     return FocalSumGradients(dlogits, dtarget)
 
 
@@ -379,7 +376,7 @@ class FocalSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, alpha, gamma):
         result = focal_sum_forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target, result.losses_probs, result.losses_balance, result.losses_likelihood, result.losses_term)
+        ctx.save_for_backward(result.logits, result.target, result.losses_probs, result.losses_likelihood, result.losses_term)
         ctx.numbers = (result.alpha, result.gamma,)
         return result.loss
 

@@ -10,7 +10,7 @@ at the kink the one that torch takes for a relu: 0.
 
 The closed form:
 
-    dmissing = dlosses*Piecewise((0, missing <= 0), (1, True))
+    dmissing = dlosses*Piecewise((0, target*x >= 1), (1, True))
     dx = -dmissing*target
     dtarget = -dmissing*x
 
@@ -45,7 +45,6 @@ class HingeNoneForward(NamedTuple):
     losses: Tensor  # (*N,)
     x: Tensor  # (*N,)
     target: Tensor  # (*N,)
-    missing: Tensor  # (*N,)
 
 
 class HingeNoneGradients(NamedTuple):
@@ -193,7 +192,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("*N", "*N", "*N", "*N"))
+@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("*N", "*N", "*N"))
 def hinge_none_forward(x: Tensor, target: Tensor) -> HingeNoneForward:
     """The output losses, then what the backward needs.
 
@@ -201,27 +200,16 @@ def hinge_none_forward(x: Tensor, target: Tensor) -> HingeNoneForward:
     """
     missing = 1 - target * x
     losses = missing.clamp(min=0)
-    return HingeNoneForward(losses, x, target, missing)
+    return HingeNoneForward(losses, x, target)
 
 
-@_checked(
-    {
-        "dlosses": "*N", "x": "*N", "target": "*N", "missing": "*N",
-    },
-    rounds=2,
-    results=("*N", "*N"),
-)
-def hinge_none_backward(
-    dlosses: Tensor,
-    x: Tensor,
-    target: Tensor,
-    missing: Tensor,
-) -> HingeNoneGradients:
+@_checked({"dlosses": "*N", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+def hinge_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> HingeNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (*N,), x (*N,), target (*N,), missing (*N,).
+    Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dmissing = torch.where(missing > 0, dlosses, 0)
+    dmissing = torch.where(target * x < 1, dlosses, 0)
     dx = -dmissing * target
     dtarget = -dmissing * x
     return HingeNoneGradients(dx, dtarget)
@@ -267,7 +255,7 @@ class HingeNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target):
         result = hinge_none_forward(x, target)
-        ctx.save_for_backward(result.x, result.target, result.missing)
+        ctx.save_for_backward(result.x, result.target)
         return result.losses
 
     @staticmethod

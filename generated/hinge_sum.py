@@ -10,7 +10,7 @@ at the kink the one that torch takes for a relu: 0.
 
 The closed form:
 
-    dlosses_missing = dloss*Piecewise((0, losses_missing <= 0), (1, True))
+    dlosses_missing = dloss*Piecewise((0, target*x >= 1), (1, True))
     dx = -dlosses_missing*target
     dtarget = -dlosses_missing*x
 
@@ -45,7 +45,6 @@ class HingeSumForward(NamedTuple):
     loss: Tensor  # ()
     x: Tensor  # (*N,)
     target: Tensor  # (*N,)
-    losses_missing: Tensor  # (*N,)
 
 
 class HingeSumGradients(NamedTuple):
@@ -195,7 +194,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("", "*N", "*N", "*N"))
+@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("", "*N", "*N"))
 def hinge_sum_forward(x: Tensor, target: Tensor) -> HingeSumForward:
     """The output loss, then what the backward needs.
 
@@ -204,27 +203,16 @@ def hinge_sum_forward(x: Tensor, target: Tensor) -> HingeSumForward:
     losses_missing = 1 - target * x
     losses = losses_missing.clamp(min=0)
     loss = losses.sum()
-    return HingeSumForward(loss, x, target, losses_missing)
+    return HingeSumForward(loss, x, target)
 
 
-@_checked(
-    {
-        "dloss": "", "x": "*N", "target": "*N", "losses_missing": "*N",
-    },
-    rounds=2,
-    results=("*N", "*N"),
-)
-def hinge_sum_backward(
-    dloss: Tensor,
-    x: Tensor,
-    target: Tensor,
-    losses_missing: Tensor,
-) -> HingeSumGradients:
+@_checked({"dloss": "", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), x (*N,), target (*N,), losses_missing (*N,).
+    Shapes: dloss (), x (*N,), target (*N,).
     """
-    dlosses_missing = torch.where(losses_missing > 0, dloss, 0)
+    dlosses_missing = torch.where(target * x < 1, dloss, 0)
     dx = -dlosses_missing * target
     dtarget = -dlosses_missing * x
     return HingeSumGradients(dx, dtarget)
@@ -274,7 +262,7 @@ class HingeSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target):
         result = hinge_sum_forward(x, target)
-        ctx.save_for_backward(result.x, result.target, result.losses_missing)
+        ctx.save_for_backward(result.x, result.target)
         return result.loss
 
     @staticmethod

@@ -9,9 +9,8 @@ Source: Huber (1964), "Robust estimation of a location parameter", section 1.
 
 The closed form:
 
-    dlosses_error = dloss*(Piecewise((0, delta < losses_size), (losses_error, True)) + Piecewise((delta, delta < losses_size), (0, True))*sign(losses_error))/N
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))/N
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,8 +42,8 @@ class HuberForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    losses_error: Tensor  # (*N,)
-    losses_size: Tensor  # (*N,)
+    x: Tensor  # (*N,)
+    target: Tensor  # (*N,)
     delta: float
 
 
@@ -212,24 +211,18 @@ def huber_forward(x: Tensor, target: Tensor, delta: float = 1) -> HuberForward:
     losses_size = torch.abs(losses_error)
     losses = torch.where(delta < losses_size, delta * (losses_size - delta / 2), losses_error ** 2 / 2)
     loss = losses.sum() / N
-    return HuberForward(loss, losses_error, losses_size, delta)
+    return HuberForward(loss, x, target, delta)
 
 
-@_checked({"dloss": "", "losses_error": "*N", "losses_size": "*N"}, rounds=2, results=("*N", "*N"))
-def huber_backward(
-    dloss: Tensor,
-    losses_error: Tensor,
-    losses_size: Tensor,
-    delta: float,
-) -> HuberGradients:
+@_checked({"dloss": "", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+def huber_backward(dloss: Tensor, x: Tensor, target: Tensor, delta: float) -> HuberGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), losses_error (*N,), losses_size (*N,).
+    Shapes: dloss (), x (*N,), target (*N,).
     """
-    N = losses_error.shape[0]
-    dlosses_error = dloss / N * (torch.where(delta < losses_size, 0, losses_error) + torch.where(delta < losses_size, delta * torch.sign(losses_error), 0))
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    N = x.shape[0]
+    dx = dloss / N * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dtarget = -dx
     return HuberGradients(dx, dtarget)
 
 
@@ -287,7 +280,7 @@ class HuberFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, delta):
         result = huber_forward(x, target, delta)
-        ctx.save_for_backward(result.losses_error, result.losses_size)
+        ctx.save_for_backward(result.x, result.target)
         ctx.numbers = (result.delta,)
         return result.loss
 

@@ -10,9 +10,8 @@ where the two pieces meet.
 
 The closed form:
 
-    derror = dlosses*(Piecewise((0, delta < size), (error, True)) + Piecewise((delta, delta < size), (0, True))*sign(error))
-    dx = derror
-    dtarget = -derror
+    dx = dlosses*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,8 +42,8 @@ class HuberNoneForward(NamedTuple):
     """The output losses, then what the backward needs."""
 
     losses: Tensor  # (*N,)
-    error: Tensor  # (*N,)
-    size: Tensor  # (*N,)
+    x: Tensor  # (*N,)
+    target: Tensor  # (*N,)
     delta: float
 
 
@@ -204,23 +203,22 @@ def huber_none_forward(x: Tensor, target: Tensor, delta: float = 1) -> HuberNone
     error = x - target
     size = torch.abs(error)
     losses = torch.where(delta < size, delta * (size - delta / 2), error ** 2 / 2)
-    return HuberNoneForward(losses, error, size, delta)
+    return HuberNoneForward(losses, x, target, delta)
 
 
-@_checked({"dlosses": "*N", "error": "*N", "size": "*N"}, rounds=2, results=("*N", "*N"))
+@_checked({"dlosses": "*N", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
 def huber_none_backward(
     dlosses: Tensor,
-    error: Tensor,
-    size: Tensor,
+    x: Tensor,
+    target: Tensor,
     delta: float,
 ) -> HuberNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (*N,), error (*N,), size (*N,).
+    Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    derror = dlosses * (torch.where(delta < size, 0, error) + torch.where(delta < size, delta * torch.sign(error), 0))
-    dx = derror
-    dtarget = -derror
+    dx = dlosses * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dtarget = -dx
     return HuberNoneGradients(dx, dtarget)
 
 
@@ -268,7 +266,7 @@ class HuberNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, delta):
         result = huber_none_forward(x, target, delta)
-        ctx.save_for_backward(result.error, result.size)
+        ctx.save_for_backward(result.x, result.target)
         ctx.numbers = (result.delta,)
         return result.losses
 

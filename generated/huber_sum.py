@@ -9,9 +9,8 @@ Source: Huber (1964), "Robust estimation of a location parameter", section 1.
 
 The closed form:
 
-    dlosses_error = dloss*(Piecewise((0, delta < losses_size), (losses_error, True)) + Piecewise((delta, delta < losses_size), (0, True))*sign(losses_error))
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -42,8 +41,8 @@ class HuberSumForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    losses_error: Tensor  # (*N,)
-    losses_size: Tensor  # (*N,)
+    x: Tensor  # (*N,)
+    target: Tensor  # (*N,)
     delta: float
 
 
@@ -206,23 +205,17 @@ def huber_sum_forward(x: Tensor, target: Tensor, delta: float = 1) -> HuberSumFo
     losses_size = torch.abs(losses_error)
     losses = torch.where(delta < losses_size, delta * (losses_size - delta / 2), losses_error ** 2 / 2)
     loss = losses.sum()
-    return HuberSumForward(loss, losses_error, losses_size, delta)
+    return HuberSumForward(loss, x, target, delta)
 
 
-@_checked({"dloss": "", "losses_error": "*N", "losses_size": "*N"}, rounds=2, results=("*N", "*N"))
-def huber_sum_backward(
-    dloss: Tensor,
-    losses_error: Tensor,
-    losses_size: Tensor,
-    delta: float,
-) -> HuberSumGradients:
+@_checked({"dloss": "", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+def huber_sum_backward(dloss: Tensor, x: Tensor, target: Tensor, delta: float) -> HuberSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), losses_error (*N,), losses_size (*N,).
+    Shapes: dloss (), x (*N,), target (*N,).
     """
-    dlosses_error = dloss * (torch.where(delta < losses_size, 0, losses_error) + torch.where(delta < losses_size, delta * torch.sign(losses_error), 0))
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    dx = dloss * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dtarget = -dx
     return HuberSumGradients(dx, dtarget)
 
 
@@ -279,7 +272,7 @@ class HuberSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, delta):
         result = huber_sum_forward(x, target, delta)
-        ctx.save_for_backward(result.losses_error, result.losses_size)
+        ctx.save_for_backward(result.x, result.target)
         ctx.numbers = (result.delta,)
         return result.loss
 

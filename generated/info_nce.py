@@ -12,10 +12,10 @@ simple framework for contrastive learning of visual representations", equation 1
 The closed form:
 
     dsimilarity = dloss*exp(similarity - of_all)/N
-    dkey = (Sum(dsimilarity[M, N]*query[M, D], M) - dloss*query/N)/temperature
-    dquery = (Sum(dsimilarity*key[M, D], M) - dloss*key/N)/temperature
-    dqueries = query_root*(dquery - query*Sum(dquery*query, D))
-    dkeys = key_root*(dkey - key*Sum(dkey*key, D))
+    dkey = (Sum(query_root[M]*dsimilarity[M, N]*queries[M, D], M) - dloss*query_root*queries/N)/temperature
+    dquery = (Sum(key_root[M]*dsimilarity*keys[M, D], M) - dloss*key_root*keys/N)/temperature
+    dqueries = query_root*(dquery - query_root*queries*Sum(query_root*dquery*queries, D))
+    dkeys = key_root*(dkey - key_root*keys*Sum(key_root*dkey*keys, D))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -45,10 +45,10 @@ class InfoNCEForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
+    queries: Tensor  # (N, D)
+    keys: Tensor  # (N, D)
     query_root: Tensor  # (N, 1)
-    query: Tensor  # (N, D)
     key_root: Tensor  # (N, 1)
-    key: Tensor  # (N, D)
     similarity: Tensor  # (N, N)
     of_all: Tensor  # (N,)
     temperature: float
@@ -178,37 +178,46 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     similarity_max = similarity.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
     of_all = similarity_max[:, 0] + torch.log(torch.exp(similarity - similarity_max).sum(1))
     loss = (of_all - own).sum() / N
-    return InfoNCEForward(loss, query_root, query, key_root, key, similarity, of_all, temperature)
+    return InfoNCEForward(
+        loss,
+        queries,
+        keys,
+        query_root,
+        key_root,
+        similarity,
+        of_all,
+        temperature,
+    )
 
 
 @_checked(
     {
-        "dloss": "", "query_root": "N 1", "query": "N D", "key_root": "N 1", "key": "N D",
+        "dloss": "", "queries": "N D", "keys": "N D", "query_root": "N 1", "key_root": "N 1",
         "similarity": "N N", "of_all": "N",
     },
     rounds=2,
 )
 def info_nce_backward(
     dloss: Tensor,
+    queries: Tensor,
+    keys: Tensor,
     query_root: Tensor,
-    query: Tensor,
     key_root: Tensor,
-    key: Tensor,
     similarity: Tensor,
     of_all: Tensor,
     temperature: float,
 ) -> InfoNCEGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), query_root (N, 1), query (N, D), key_root (N, 1), key (N, D), similarity (N,
-    N), of_all (N,).
+    Shapes: dloss (), queries (N, D), keys (N, D), query_root (N, 1), key_root (N, 1), similarity
+    (N, N), of_all (N,).
     """
-    N = query_root.shape[0]
+    N = queries.shape[0]
     dsimilarity = dloss / N * torch.exp(similarity - of_all[:, None])
-    dkey = (dsimilarity.mT @ query - dloss / N * query) / temperature
-    dquery = (dsimilarity @ key - dloss / N * key) / temperature
-    dqueries = query_root * (dquery - (dquery * query).sum(1, keepdim=True) * query)
-    dkeys = key_root * (dkey - (dkey * key).sum(1, keepdim=True) * key)
+    dkey = ((query_root[:, 0] * dsimilarity.mT) @ queries - dloss / N * query_root * queries) / temperature
+    dquery = ((key_root[:, 0] * dsimilarity) @ keys - dloss / N * key_root * keys) / temperature
+    dqueries = query_root * (dquery - query_root * (query_root * dquery * queries).sum(1, keepdim=True) * queries)
+    dkeys = key_root * (dkey - key_root * (key_root * dkey * keys).sum(1, keepdim=True) * keys)
     return InfoNCEGradients(dqueries, dkeys)
 
 
@@ -274,7 +283,7 @@ class InfoNCEFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, queries, keys, temperature):
         result = info_nce_forward(queries, keys, temperature)
-        ctx.save_for_backward(result.query_root, result.query, result.key_root, result.key, result.similarity, result.of_all)
+        ctx.save_for_backward(result.queries, result.keys, result.query_root, result.key_root, result.similarity, result.of_all)
         ctx.numbers = (result.temperature,)
         return result.loss
 

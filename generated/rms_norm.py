@@ -10,9 +10,9 @@ eps under the root.
 
 The closed form:
 
-    dgain = Sum(dy*xhat, N)
+    dgain = Sum(inv_rms*dy*x, N)
     dxhat = gain*dy
-    dx = inv_rms*(dxhat - xhat*Sum(dxhat*xhat, C)/C)
+    dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -44,9 +44,9 @@ class RMSNormForward(NamedTuple):
     """The output y, then what the backward needs."""
 
     y: Tensor  # (*N, C)
+    x: Tensor  # (*N, C)
     gain: Tensor  # (C,)
     inv_rms: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
 
 
 class RMSNormGradients(NamedTuple):
@@ -202,7 +202,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"x": "*N C", "gain": "C"}, rounds=1, results=("*N C", "C", "*N 1", "*N C"))
+@_checked({"x": "*N C", "gain": "C"}, rounds=1, results=("*N C", "*N C", "C", "*N 1"))
 def rms_norm_forward(x: Tensor, gain: Tensor, eps: float = 1e-05) -> RMSNormForward:
     """The output y, then what the backward needs.
 
@@ -213,25 +213,25 @@ def rms_norm_forward(x: Tensor, gain: Tensor, eps: float = 1e-05) -> RMSNormForw
     inv_rms = (square + eps) ** -0.5
     xhat = inv_rms * x
     y = gain * xhat
-    return RMSNormForward(y, gain, inv_rms, xhat)
+    return RMSNormForward(y, x, gain, inv_rms)
 
 
 @_checked(
     {
-        "dy": "*N C", "gain": "C", "inv_rms": "*N 1", "xhat": "*N C",
+        "dy": "*N C", "x": "*N C", "gain": "C", "inv_rms": "*N 1",
     },
     rounds=2,
     results=("*N C", "C"),
 )
-def rms_norm_backward(dy: Tensor, gain: Tensor, inv_rms: Tensor, xhat: Tensor) -> RMSNormGradients:
+def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> RMSNormGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (*N, C), gain (C,), inv_rms (*N, 1), xhat (*N, C).
+    Shapes: dy (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
     """
     C = dy.shape[1]
-    dgain = (dy * xhat).sum(0)
+    dgain = (inv_rms * dy * x).sum(0)
     dxhat = gain * dy
-    dx = inv_rms * (dxhat - (dxhat * xhat).sum(1, keepdim=True) / C * xhat)
+    dx = inv_rms * (dxhat - inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C * x)
     return RMSNormGradients(dx, dgain)
 
 
@@ -286,7 +286,7 @@ class RMSNormFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, gain, eps):
         result = rms_norm_forward(x, gain, eps)
-        ctx.save_for_backward(result.gain, result.inv_rms, result.xhat)
+        ctx.save_for_backward(result.x, result.gain, result.inv_rms)
         return result.y
 
     @staticmethod

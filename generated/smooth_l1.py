@@ -9,9 +9,8 @@ Source: Girshick (2015), "Fast R-CNN", equations 2 and 3.
 
 The closed form:
 
-    dlosses_error = dloss*(Piecewise((0, beta <= losses_size), (losses_error/beta, True)) + Piecewise((1, beta <= losses_size), (0, True))*sign(losses_error))/N
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))/N
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,8 +42,8 @@ class SmoothL1Forward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    losses_error: Tensor  # (*N,)
-    losses_size: Tensor  # (*N,)
+    x: Tensor  # (*N,)
+    target: Tensor  # (*N,)
     beta: float
 
 
@@ -212,24 +211,18 @@ def smooth_l1_forward(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1For
     losses_size = torch.abs(losses_error)
     losses = torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
     loss = losses.sum() / N
-    return SmoothL1Forward(loss, losses_error, losses_size, beta)
+    return SmoothL1Forward(loss, x, target, beta)
 
 
-@_checked({"dloss": "", "losses_error": "*N", "losses_size": "*N"}, rounds=2, results=("*N", "*N"))
-def smooth_l1_backward(
-    dloss: Tensor,
-    losses_error: Tensor,
-    losses_size: Tensor,
-    beta: float,
-) -> SmoothL1Gradients:
+@_checked({"dloss": "", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+def smooth_l1_backward(dloss: Tensor, x: Tensor, target: Tensor, beta: float) -> SmoothL1Gradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), losses_error (*N,), losses_size (*N,).
+    Shapes: dloss (), x (*N,), target (*N,).
     """
-    N = losses_error.shape[0]
-    dlosses_error = dloss / N * (torch.where(beta <= losses_size, 0, losses_error / beta) + torch.where(beta <= losses_size, torch.sign(losses_error), 0))
-    dx = dlosses_error
-    dtarget = -dlosses_error
+    N = x.shape[0]
+    dx = dloss / N * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    dtarget = -dx
     return SmoothL1Gradients(dx, dtarget)
 
 
@@ -287,7 +280,7 @@ class SmoothL1Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, beta):
         result = smooth_l1_forward(x, target, beta)
-        ctx.save_for_backward(result.losses_error, result.losses_size)
+        ctx.save_for_backward(result.x, result.target)
         ctx.numbers = (result.beta,)
         return result.loss
 

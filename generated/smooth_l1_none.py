@@ -10,9 +10,8 @@ kink where the two pieces meet.
 
 The closed form:
 
-    derror = dlosses*(Piecewise((0, beta <= size), (error/beta, True)) + Piecewise((1, beta <= size), (0, True))*sign(error))
-    dx = derror
-    dtarget = -derror
+    dx = dlosses*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,8 +42,8 @@ class SmoothL1NoneForward(NamedTuple):
     """The output losses, then what the backward needs."""
 
     losses: Tensor  # (*N,)
-    error: Tensor  # (*N,)
-    size: Tensor  # (*N,)
+    x: Tensor  # (*N,)
+    target: Tensor  # (*N,)
     beta: float
 
 
@@ -204,23 +203,22 @@ def smooth_l1_none_forward(x: Tensor, target: Tensor, beta: float = 1) -> Smooth
     error = x - target
     size = torch.abs(error)
     losses = torch.where(beta <= size, size - beta / 2, error ** 2 / 2 / beta)
-    return SmoothL1NoneForward(losses, error, size, beta)
+    return SmoothL1NoneForward(losses, x, target, beta)
 
 
-@_checked({"dlosses": "*N", "error": "*N", "size": "*N"}, rounds=2, results=("*N", "*N"))
+@_checked({"dlosses": "*N", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
 def smooth_l1_none_backward(
     dlosses: Tensor,
-    error: Tensor,
-    size: Tensor,
+    x: Tensor,
+    target: Tensor,
     beta: float,
 ) -> SmoothL1NoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (*N,), error (*N,), size (*N,).
+    Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    derror = dlosses * (torch.where(beta <= size, 0, error / beta) + torch.where(beta <= size, torch.sign(error), 0))
-    dx = derror
-    dtarget = -derror
+    dx = dlosses * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    dtarget = -dx
     return SmoothL1NoneGradients(dx, dtarget)
 
 
@@ -268,7 +266,7 @@ class SmoothL1NoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, beta):
         result = smooth_l1_none_forward(x, target, beta)
-        ctx.save_for_backward(result.error, result.size)
+        ctx.save_for_backward(result.x, result.target)
         ctx.numbers = (result.beta,)
         return result.losses
 

@@ -118,6 +118,11 @@ def test_choices_case_by_case():
     assert is_zero(_indicator(x > 0) + _indicator(x <= 0) - 1)
     assert is_zero(Piecewise((x, x > 0), (0, True)) - (x + Abs(x)) / 2)
     assert is_zero(Piecewise((x, x > y), (y, True)) - (x + y + Abs(x - y)) / 2)
+    for factor in (a, p, -q):  # the sign of a product is that of its factors
+        u = factor * x
+        largest = Piecewise((u, u >= 0), (0, True))
+        assert is_zero((log(exp(u) + 1) - log(1 + exp(-Abs(u))) - largest) / factor)
+        assert not is_zero((log(exp(u) + 1) - log(1 + exp(-Abs(u))) + largest) / factor)
     assert is_zero(_indicator(x > p) * _indicator(x < 0))
     assert is_zero(_indicator(Eq(x, y)) * (x - y))
     assert not is_zero(_indicator(x > 0) + _indicator(x < 0) - 1)

@@ -16,7 +16,10 @@ def test_what_they_state_is_read_off_the_derivation(lessons):
         lesson.file: words_of(lesson.words(derive.derive(lessons.HERE / lesson.file)))
         for lesson in lessons.LESSONS
     }
-    assert "Where most ≥ miss² the gradient is 2·dloss·miss/N" in said["clamped_loss.py"]
+    assert (
+        "Where most ≥ (guess \N{MINUS SIGN} target)² the gradient is "
+        "2·dloss·(guess \N{MINUS SIGN} target)/N" in said["clamped_loss.py"]
+    )
     assert "everywhere else it is 0" in said["clamped_loss.py"]
     assert "is 0 for h = \N{MINUS SIGN}1 and 0 for h = 1" in said["saturated_tanh.py"]
     assert "The derivative of probs by largest is zero" in said["row_maximum.py"]

@@ -11,7 +11,7 @@ from generating import forward_file, generated, labels
 
 from derive.forward_plan import forward_plan
 from derive.nodes import Peak
-from derive.relations import Value
+from derive.parts import Value
 
 N, C = 4, 5
 

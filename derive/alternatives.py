@@ -1,0 +1,203 @@
+"""Other ways of writing a finished closed form: each is tried, and kept where it is cheaper.
+
+In: the statements of a closed form. Out: the same statements, in which a value of the forward may
+have been replaced by an equal expression. Every rewriting is a step of the record.
+
+- *unfold*: what is plain arithmetic of inputs, or of values that are saved anyway, is cheaper to
+  compute again than to save;
+- *logarithm*: from ``y = m + log(s)`` follows ``exp(x - m)/s = exp(x - y)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
+
+from derive.cost import Cost, cost_of, is_evaluated
+from derive.facts import Facts, along
+from derive.nodes import ArgMax, Max, Sum
+from derive.parts import Value
+from derive.relations import Relations
+from derive.steps import Record, Step
+from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
+from derive.traversal import everywhere
+
+BOUNDED = (atan, cos, erf, sin, tanh)
+
+Pairs = list[tuple[Tensor, Expr]]
+Preference = tuple[int, Cost]  # what the forward does not risk, then the cost
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """One way of writing all statements otherwise; ``rewrite`` takes the expression of each."""
+
+    rule: str
+    why: str
+    rewrite: Callable[[Expr], Expr]
+
+
+def preference(pairs: Pairs, relations: Relations) -> Preference:
+    """What is compared between two ways of writing the same gradients: fewer values that may be
+    zero or infinite where the forward is finite, then the lower cost.
+
+    Those are divisors by which the forward does not divide, and exponentials that may overflow.
+    """
+    divided = {d for _, e in pairs for d in map(relations.with_values, divisors(e))}
+    read = {t for _, e in pairs for t in tensors_in(e) if t.name in relations.overflowing}
+    risks = len(divided - relations.divisors) + len(read)
+    return risks, cost_of(pairs, relations.definition.output)
+
+
+def divisors(e: Expr) -> set[Expr]:
+    """The tensors, and expressions in tensors, that ``e`` divides by."""
+    powers = (p for p in e.atoms(Pow) if p.exp.could_extract_minus_sign())
+    return {p.base for p in powers if not is_constant(p.base)}
+
+
+def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
+    """``pairs`` rewritten again and again in the way that saves most, until none saves anything."""
+    relations = knowledge.relations
+    best = preference(pairs, relations)
+    while True:
+        trials = [_tried(pairs, rewriting) for rewriting in _rewritings(pairs, knowledge)]
+        reached = [(preference(tried, relations), i) for i, (tried, _) in enumerate(trials)]
+        least, first = min(reached, default=(best, 0))
+        if not least < best:
+            return pairs
+        best, (pairs, steps) = least, trials[first]
+        record.steps.extend(steps)
+
+
+def _tried(pairs: Pairs, rewriting: Rewriting) -> tuple[Pairs, list[Step]]:
+    """The statements after ``rewriting``, and its steps."""
+    trial, rule, why = Record(), rewriting.rule, rewriting.why
+    tried = [(t, trial.add(t, rule, e, rewriting.rewrite(e), why)) for t, e in pairs]
+    return tried, trial.steps
+
+
+def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
+    relations = knowledge.relations
+    read = {t.at_home for _, e in pairs for t in tensors_in(e) if t.name in relations.by_name}
+    for value in sorted(read, key=lambda t: relations.position[t.name]):
+        if value.name in relations.logarithms:
+            yield from _logarithms(*relations.logarithms[value.name], knowledge)
+        divides = any(value in divisors(e) for _, e in pairs)
+        if _is_computed_again(value, divides, knowledge):
+            once = relations.unfolded(value)
+            for definition in dict.fromkeys((once, _in_full(once, knowledge))):
+                yield _unfolding(value, definition)
+
+
+def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
+    def rewrite(e: Expr) -> Expr:
+        met = (t for t in tensors_in(e) if t.at_home == value)
+        return e.xreplace({t: along(definition, t) for t in met})
+
+    return Rewriting("unfold", f"{value} is cheaper to compute again than to save", rewrite)
+
+
+def _in_full(e: Expr, knowledge: Facts) -> Expr:
+    """``e`` with everything in it unfolded that is as good when it is computed again."""
+    known = [t for t in tensors_in(e) if t.name in knowledge.relations.by_name]
+    again = [t for t in known if _is_computed_again(t.at_home, False, knowledge)]
+    unfolded = e.xreplace({t: knowledge.relations.unfolded(t) for t in again})
+    return _in_full(unfolded, knowledge) if again else e
+
+
+def _is_computed_again(value: Tensor, divides: bool, knowledge: Facts) -> bool:
+    """Whether the definition of ``value`` is safe to do again, and as good.
+
+    A difference that is centred when it is saved would lose that, and one case of a divisor may be
+    zero. A function that has a name of its own is computed by the forward anyway.
+    """
+    relations = knowledge.relations
+    e = relations.unfolded(value)
+    chooses = divides and e.has(Piecewise)
+    named = value.name in relations.definition.by_name
+    evaluated = named and any(map(is_evaluated, e.atoms(Function)))
+    return is_safe(e) and not chooses and not evaluated and not knowledge.centred_along(value)
+
+
+def is_safe(e: Expr) -> bool:
+    """Built of +, -, *, whole powers, division by constants, comparisons, and functions that are
+    bounded: computed again, it is the same and finite.
+    """
+    powers = all(
+        is_constant(p) or (p.exp.is_Integer and (p.exp > 0 or is_constant(p.base)))
+        for p in e.atoms(Pow)
+    )
+    functions = (f for f in e.atoms(Function) if is_evaluated(f))
+    return powers and all(isinstance(f, BOUNDED) for f in functions) and not e.has(Sum, Max, ArgMax)
+
+
+def _logarithms(
+    divisor: Tensor, logarithm: Expr, value: Value, knowledge: Facts
+) -> Iterator[Rewriting]:
+    """``exp(u)*s**k = exp(u + k*log(s))`` for a reduction ``s``, with the exponent written out or
+    under its name; then the same where no exponential stands by.
+
+    A sum of a few terms is as cheap to compute again, and loses nothing: ``u + k*log(s)`` is
+    rounded as ``u`` is.
+    """
+    relations = knowledge.relations
+
+    def written_out(exponent: Expr) -> Expr:
+        return _difference_in_full(exponent, knowledge)
+
+    def named(exponent: Expr) -> Expr:
+        return relations.with_values(written_out(exponent))
+
+    def alone(e: Expr) -> Expr:
+        return e.xreplace({divisor: exp(written_out(logarithm))})
+
+    why = f"{value.tensor} holds the logarithm of {divisor}"
+    reduced = relations.unfolded(divisor).has(Sum)
+    for finished in (written_out, named) if reduced else ():
+        yield Rewriting(
+            "logarithm",
+            why,
+            lambda e, finished=finished: everywhere(
+                e, lambda node: _exponentials_merged(node, divisor, logarithm, finished)
+            ),
+        )
+    if axes_of(logarithm) <= axes_of(divisor):
+        yield Rewriting("logarithm", why, alone)
+
+
+def _exponentials_merged(
+    node: Expr, divisor: Tensor, logarithm: Expr, finished: Callable[[Expr], Expr]
+) -> Expr | None:
+    """A product of exponentials and a power of ``divisor`` as one exponential."""
+    factors = Mul.make_args(node)
+    exponent = Add(*(f.exp for f in factors if isinstance(f, exp)))
+    power = node.as_powers_dict().get(divisor, 0) if isinstance(node, Mul) else 0
+    if power == 0 or exponent == 0 or not axes_of(logarithm) <= axes_of(exponent):
+        return None
+    rest = Mul(*(f for f in factors if not isinstance(f, exp))) * divisor**-power
+    return rest * exp(finished(exponent + power * logarithm))
+
+
+def _difference_in_full(e: Expr, knowledge: Facts) -> Expr:
+    """A sum of tensors with the sums among them written out: x - m + (m - y) = x - y."""
+    relations = knowledge.relations
+    while True:
+        sums = {
+            t: relations.unfolded(t)
+            for t in tensors_in(e)
+            if t.name in relations.by_name
+            and not knowledge.centred_along(t.at_home)
+            and _is_sum_of_tensors(relations.by_name[t.name].expression)
+        }
+        if not sums:
+            return e.expand(deep=False)
+        e = e.xreplace(sums).expand(deep=False)
+
+
+def _is_sum_of_tensors(e: Expr) -> bool:
+    terms = [term.as_coeff_Mul() for term in Add.make_args(e)]
+    return isinstance(e, Add) and all(
+        isinstance(rest, Tensor) or is_number_or_size(rest) for _, rest in terms
+    )

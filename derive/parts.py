@@ -1,0 +1,219 @@
+"""The parts of a statement: a sum, a reduction, a root or a reciprocal inside of it is a value of
+its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``).
+
+Parts are given names, so that nothing is multiplied out that belongs together: ``Sum(dy*(x -
+mean))`` must not become the difference of two large numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sympy import Add, Expr, Function, Mul, Pow, exp
+
+from derive.cost import is_evaluated
+from derive.definition import Definition
+from derive.forward import known_signs
+from derive.nodes import Max, Reduction, Reshaping, Sum
+from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.traversal import everywhere
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the forward, named by the user or a part: its tensor and its definition in
+    earlier values.
+    """
+
+    tensor: Tensor
+    expression: Expr
+
+
+class Parts:
+    """Finds the parts of one statement after the other, and names them."""
+
+    def __init__(self, definition: Definition):
+        self.definition = definition
+        self.found: dict[Expr, Tensor] = {}
+        self.statement = ""
+        names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
+        names += [s.name for s in definition.statements]
+        self.taken = {
+            *names,
+            *(f"d{name}" for name in names),
+            *(axis.name for axis in definition.axes),
+        }
+        met: Counter[Expr] = Counter()
+        for statement in definition.statements:
+            met.update(_exponentials(statement.expression))
+        self.repeated = {e for e, count in met.items() if count > 1}
+
+    def top(self, statement) -> Expr:
+        """The expression of ``statement`` with everything below its top under a name."""
+        self.statement = statement.name
+        e = statement.expression
+        if isinstance(e, Pow):
+            return e.func(self.inside(e.base), e.exp)
+        return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
+
+    def inside(self, e: Expr) -> Expr:
+        """A sum, a reduction or a root that is an operand of something else is a part."""
+        if not e.args or not tensors_in(e):
+            return e
+        e = self.rebuilt(e)
+        carries_data = any(t.role != "scalar" for t in tensors_in(e))
+        root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
+        return self.part(e) if (isinstance(e, (Add, Reduction)) or root) and carries_data else e
+
+    def reciprocal(self, e: Pow) -> Expr:
+        """A divisor with a function in it is named as its reciprocal: where the function
+        overflows, that is 0, and so is the product.
+        """
+        e = e.func(self.rebuilt(e.base), e.exp)
+        return self.part(1 / e.base) ** -e.exp
+
+    def rebuilt(self, e: Expr) -> Expr:
+        if isinstance(e, Reduction):
+            return e.on(self.rebuilt(e.operand))
+        if isinstance(e, Reshaping):
+            return e.on(self.inside(e.operand))
+        if isinstance(e, Add):
+            return e.func(
+                *(
+                    self.product(a)
+                    if isinstance(a, Mul)
+                    else self.inside(a)
+                    if isinstance(a, Max)
+                    else self.rebuilt(a)
+                    for a in e.args
+                )
+            )
+        if isinstance(e, Mul):
+            return self.product(e)
+        if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
+            rebuilt = e.func(*(self.inside(arg) for arg in e.args))
+            return self.part(rebuilt) if e in self.repeated else rebuilt
+        return e
+
+    def product(self, e: Expr) -> Expr:
+        """A lone reduction with constant factors stays what it is; other sums in a product are
+        parts.
+        """
+        if any(map(_is_reciprocal, e.args)):
+            return e.func(
+                *(self.reciprocal(f) if _is_reciprocal(f) else self.inside(f) for f in e.args)
+            )
+        lone = [f for f in e.args if not is_number_or_size(f)]
+        if len(lone) == 1 and isinstance(lone[0], Reduction) and not isinstance(lone[0], Max):
+            return e.func(*(self.rebuilt(f) for f in e.args))
+        return e.func(*(self.inside(f) for f in e.args))
+
+    def part(self, e: Expr) -> Tensor:
+        same = with_names(e, self.found_values())
+        if not isinstance(e, Tensor) and same == e:
+            return self.named(e, self.name_of(e))
+        return same
+
+    def scaled(self, e: Expr, words: str) -> Tensor:
+        """The value ``e`` that follows from the others; one for all that are equal."""
+        known = [t for expression, t in self.found.items() if expression == e]
+        known += [s.tensor for s in self.definition.statements if s.expression == e]
+        return known[0] if known else self.named(e, words)
+
+    def named(self, e: Expr, words: str) -> Tensor:
+        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
+        name, number = words, 2
+        while name in self.taken:
+            name, number = f"{words}_{number}", number + 1
+        axes = self.definition.in_order(axes_of(e))
+        tensor = Tensor(name, axes, role="statement", **known_signs(e))
+        self.taken.add(name)
+        self.found[e] = tensor
+        return tensor
+
+    def found_values(self) -> tuple[Value, ...]:
+        return tuple(Value(tensor, e) for e, tensor in self.found.items())
+
+    def name_of(self, e: Expr) -> str:
+        """A name that says what the part is: ``x_minus_mean``, ``counts_sum``, ``y_root``."""
+        kind = "sum" if isinstance(e, Sum) else "term"
+        if isinstance(e, Pow):
+            kind = "inverse" if e.exp.is_Integer else "root"
+        name = f"{self.statement}_{kind}"
+        if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
+            name = f"{e.operand.name}_{type(e).__name__.lower()}"
+        elif isinstance(e, exp):
+            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
+        elif isinstance(e, Add) and len(e.args) == 2:
+            name = _name_of_two(*e.args) or name
+        return name
+
+
+def _exponentials(e: Expr) -> list[Expr]:
+    """Every exponential that is written in ``e``, each as often as it is written."""
+    own = [e] if isinstance(e, exp) and tensors_in(e) else []
+    return own + [found for arg in e.args for found in _exponentials(arg)]
+
+
+def _is_reciprocal(e: Expr) -> bool:
+    """Whether ``e`` divides by a sum with a function in it, entry by entry."""
+    if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative):
+        return False
+    functions = [f for f in e.base.atoms(Function) if is_evaluated(f)]
+    return isinstance(e.base, Add) and not e.has(Reduction) and bool(functions)
+
+
+def _name_of_two(a: Expr, b: Expr) -> str | None:
+    first, second = sorted((a, b), key=lambda e: (e.could_extract_minus_sign(), _scalar(e)))
+    sign = "minus" if second.could_extract_minus_sign() else "plus"
+    second = -second if sign == "minus" else second
+    plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
+    name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
+    return name if plain and name.isidentifier() and len(name) <= 30 else None
+
+
+def _scalar(e: Expr) -> bool:
+    return getattr(e, "role", "scalar") == "scalar"
+
+
+def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
+    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
+    of it.
+    """
+    exact = {part.expression: part.tensor for part in parts}
+    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
+    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
+
+    def named(node):
+        if node in exact:
+            return exact[node]
+        if isinstance(node, Add):
+            factor, primitive = _primitive(node)
+            if primitive in sums:
+                own, tensor = sums[primitive]
+                return factor / own * tensor
+        if (
+            isinstance(node, Pow)
+            and node.base in roots
+            and node.exp.is_Rational
+            and (not node.exp.is_Integer or roots[node.base].expression.exp == -1)
+        ):
+            part = roots[node.base]
+            ratio = node.exp / part.expression.exp
+            matches = ratio.is_Integer and (ratio > 0 or not node.exp.is_Integer)
+            return part.tensor**ratio if matches else None
+        return None
+
+    return everywhere(e, named)
+
+
+def _primitive(e: Add) -> tuple[Expr, Expr]:
+    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
+    ``-e``.
+    """
+    content, primitive = e.primitive()
+    if primitive.could_extract_minus_sign():
+        return -content, Add(*(-term for term in primitive.args))
+    return content, primitive
