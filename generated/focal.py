@@ -281,8 +281,8 @@ def focal_backward(
     N = logits.shape[0]
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dloss / N * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * losses_probs * (1 - losses_probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - losses_probs) - losses_probs * (1 - target)))
-    dtarget = dloss / N * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_likelihood))
+    dlogits = dloss / N * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (gamma * power_gamma_losses_term * losses_likelihood * losses_probs * (1 - losses_probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - losses_probs) - losses_probs * (1 - target)))
+    dtarget = dloss / N * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (gamma * power_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_likelihood))
     return FocalGradients(dlogits, dtarget)
 
 

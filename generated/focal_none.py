@@ -262,10 +262,11 @@ def focal_none_backward(
     Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), likelihood (*N,), losses_term
     (*N,).
     """
+    N = dlosses.shape[0]
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dlosses * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * likelihood * probs * (1 - probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - probs) - probs * (1 - target)))
-    dtarget = dlosses * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * likelihood * (2 * probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * likelihood))
+    dlogits = dlosses * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1)) * (gamma * power_gamma_losses_term * likelihood * probs * (1 - probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - probs) - probs * (1 - target)))
+    dtarget = dlosses * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1)) * (gamma * power_gamma_losses_term * likelihood * (2 * probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * likelihood))
     return FocalNoneGradients(dlogits, dtarget)
 
 

@@ -273,10 +273,11 @@ def focal_sum_backward(
     Shapes: dloss (), logits (*N,), target (*N,), losses_probs (*N,), losses_likelihood (*N,),
     losses_term (*N,).
     """
+    N = logits.shape[0]
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dloss * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * losses_probs * (1 - losses_probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - losses_probs) - losses_probs * (1 - target)))
-    dtarget = dloss * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else 1) * (gamma * power_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_likelihood))
+    dlogits = dloss * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (gamma * power_gamma_losses_term * losses_likelihood * losses_probs * (1 - losses_probs) * (2 * target - 1) - power_gamma_losses_term_2 * (target * (1 - losses_probs) - losses_probs * (1 - target)))
+    dtarget = dloss * ((alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (gamma * power_gamma_losses_term * losses_likelihood * (2 * losses_probs - 1) - power_gamma_losses_term_2 * logits) - (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_likelihood))
     return FocalSumGradients(dlogits, dtarget)
 
 
