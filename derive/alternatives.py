@@ -46,7 +46,7 @@ def preference(pairs: Pairs, relations: Relations) -> Preference:
     Those are divisors by which the forward does not divide, and exponentials that may overflow.
     """
     divided = {d for _, e in pairs for d in map(relations.with_values, divisors(e))}
-    read = {t for _, e in pairs for t in tensors_in(e) if t.name in relations.overflowing}
+    read = {t for _, e in pairs for t in tensors_in(e) if relations.scales.overflows(t)}
     risks = len(divided - relations.divisors) + len(read)
     return risks, cost_of(pairs, relations.definition.output)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, exp, log
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, log
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
@@ -180,30 +180,6 @@ class Relations:
         logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
         found = {*(p.base for p in powers), *logarithms}
         return frozenset(found.union(*(Mul.make_args(e) for e in found)))
-
-    @cached_property
-    def overflowing(self) -> frozenset[str]:
-        """The values that may be infinite although what follows is not: sums of exponentials, and
-        they themselves, of what is not bounded by its own maximum.
-        """
-        found = set()
-        for value in self.values:
-            terms = [value.expression, *Add.make_args(value.expression)]
-            exponentials = [term for term in terms if isinstance(term, exp)]
-            if any(not self._is_below_maximum(e.exp) for e in exponentials):
-                found.add(value.tensor.name)
-        return frozenset(found)
-
-    def _is_below_maximum(self, exponent: Expr) -> bool:
-        """Whether ``exponent`` is x - Max(x)."""
-        while isinstance(exponent, Tensor) and exponent.name in self.by_name:
-            exponent = self.unfolded(exponent)
-        for term in Add.make_args(exponent):
-            known = self.by_name.get((-term).name) if isinstance(-term, Tensor) else None
-            maximum = known.expression if known else -term
-            if isinstance(maximum, Max) and exponent - term == maximum.operand:
-                return True
-        return False
 
     @cached_property
     def recognitions(self) -> dict[Expr, tuple[Expr, Value]]:
