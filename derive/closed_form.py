@@ -12,7 +12,7 @@ the record of every step.
 3. *factor*: what the terms have in common goes outside;
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
-5. *share*: a sum that is a gradient already, or occurs twice, is computed once;
+5. *share*: a sum that is a gradient already, or that two others are made of, is computed once;
 6. *rewrite again*: a saved value is replaced where something equal is cheaper
    (``alternatives.py``);
 7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
@@ -30,6 +30,7 @@ from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Preference, divisors, improved, preference
 from derive.chain import Adjoint, Chain
+from derive.common_sums import with_common_sums
 from derive.cost import Cost, cost_of, is_contraction
 from derive.definition import Definition
 from derive.factoring import factored
@@ -221,6 +222,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
         return target in of and of[adjoint].name in depending[of[target].name]
 
     depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
+    pairs = with_common_sums(pairs, knowledge.relations, drafted.record)
     pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]

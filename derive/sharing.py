@@ -46,7 +46,7 @@ def shared(
 
 
 def _replaced(
-    statements: Pairs, old: Expr, new: Tensor, why: str, record: Record, skip: Tensor
+    statements: Pairs, old: Expr, new: Expr, why: str, record: Record, skip: Tensor
 ) -> Pairs:
     result = []
     for tensor, e in statements:
@@ -101,13 +101,21 @@ def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs
 
 
 def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
+    """A sum that is a gradient is used under its name, also where that is a fraction of it."""
     for tensor, _ in list(statements):
         e = dict(statements)[tensor]
-        if isinstance(e, Sum):
-            statements = _replaced(
-                statements, e, tensor, f"that sum is {tensor}", record, skip=tensor
-            )
+        factors = Mul.make_args(e)
+        total = next((f for f in factors if isinstance(f, Sum)), None)
+        rest = [f for f in factors if f is not total]
+        if total is not None and axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
+            why = f"that sum is {tensor}" + (", up to its divisor" if rest else "")
+            multiple = tensor / Mul(*rest)
+            statements = _replaced(statements, total, multiple, why, record, skip=tensor)
     return statements
+
+
+def _divides(factor: Expr) -> bool:
+    return isinstance(factor, Pow) and factor.exp.is_negative is True
 
 
 def _products_named(
