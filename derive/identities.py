@@ -12,12 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Protocol
 
-from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, cancel, cosh, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, cancel, cosh, sinh, tanh
 
-from derive.nodes import OneHot, Reshaping, Sum, renamed, summed
+from derive.choice_rules import (
+    choose_once,
+    choose_one_of,
+    one_hot_picks,
+    one_hot_power,
+    one_hot_total,
+    support,
+)
+from derive.nodes import Reshaping, Sum, renamed, summed
 from derive.relations import Relations
 from derive.symbols import Tensor, axes_of, is_number_or_size
 
@@ -98,47 +105,6 @@ def _linear(node, knowledge):
     return None
 
 
-def _choose_once(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    choices = [f for f in node.args if isinstance(f, Piecewise)]
-    for i, first in enumerate(choices):
-        conditions = [condition for _, condition in first.args]
-        alike = [f for f in choices[i:] if [condition for _, condition in f.args] == conditions]
-        if len(alike) > 1:
-            branches = zip(*([value for value, _ in f.args] for f in alike), strict=True)
-            products = (Mul(*values) for values in branches)
-            choice = Piecewise(*zip(products, conditions, strict=True))
-            return Mul(choice, *(f for f in node.args if f not in alike))
-    return None
-
-
-def _choose_one_of(node, knowledge):
-    if not isinstance(node, Add):
-        return None
-    products = [Mul.make_args(term) for term in node.args]
-    choices = [(term, f) for term in products for f in term if f.is_Piecewise]
-    for (term, first), (other, second) in permutations(choices, 2):
-        conditions, wider = ([condition for _, condition in f.args] for f in (first, second))
-        alike = len(conditions) - 1
-        if term == other or conditions[:alike] != wider[:alike]:
-            continue
-        values = [value for value, _ in first.args]
-        values += [values[-1]] * (len(wider) - len(values))
-        pairs = list(zip(values, (value for value, _ in second.args), strict=True))
-        if all(0 in pair for pair in pairs):
-            common = [f for f in term if f in other and f != first]
-            here, there = (
-                Mul(*(f for f in t if f not in (*common, first, second))) for t in (term, other)
-            )
-            choice = Piecewise(
-                *((here * a + there * b, c) for (a, b), c in zip(pairs, wider, strict=True))
-            )
-            rest = (Mul(*t) for t in products if t not in (term, other))
-            return Add(Mul(*common, choice), *rest)
-    return None
-
-
 def _hyperbolic(node, knowledge):
     powers = node.as_powers_dict() if isinstance(node, Mul) else {}
     for base, power in powers.items():
@@ -164,36 +130,6 @@ def _nest(node, knowledge):
         inner = node.operand
         if not set(node.axes) & set(inner.axes):
             return Sum.over(inner.operand, node.axes + inner.axes)
-    return None
-
-
-def _one_hot_total(node, knowledge):
-    if (
-        isinstance(node, Sum)
-        and isinstance(node.operand, OneHot)
-        and node.operand.axis in node.axes
-    ):
-        rest = [axis for axis in node.axes if axis != node.operand.axis]
-        return summed(Integer(1), rest, knowledge.relations.size)
-    return None
-
-
-def _one_hot_power(node, knowledge):
-    if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
-        return node.base
-    return None
-
-
-def _one_hot_picks(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    hots = [f for f in node.args if isinstance(f, OneHot)]
-    for picked in (f for f in node.args if isinstance(f, Sum)):
-        for hot in hots:
-            factors = Mul.make_args(picked.operand)
-            if hot in factors and picked.axes == (hot.axis,):
-                others = [f for f in node.args if f not in (hot, picked)]
-                return Mul(*others, picked.operand)
     return None
 
 
@@ -319,7 +255,7 @@ identities: tuple[Identity, ...] = (
         "Piecewise((a*c, q), (b*d, True))",
         "always",
         "the condition is the same",
-        _choose_once,
+        choose_once,
     ),
     Identity(
         "one of the choices",
@@ -327,7 +263,14 @@ identities: tuple[Identity, ...] = (
         "Piecewise((a*u, q), (b*v, r), (b*w, True))",
         "the conditions of one begin as those of the other; of two values one is 0",
         "where one of the choices is not 0, the other is",
-        _choose_one_of,
+        choose_one_of,
+    ),
+    Identity(
+        "support",
+        "v*Piecewise((a, q), (0, True)) = v*a",
+        "v is 0 where q does not hold: it is a multiple of exp(Piecewise((b, q), (-oo, True)))",
+        "where nothing is chosen, the other factor is 0 already",
+        support,
     ),
     Identity(
         "hyperbolic quotient",
@@ -362,21 +305,21 @@ identities: tuple[Identity, ...] = (
         "Sum(OneHot(i, C), C) = 1",
         "i is the index of an entry along C",
         "exactly one entry is 1",
-        _one_hot_total,
+        one_hot_total,
     ),
     Identity(
         "power of a one-hot",
         "OneHot(i, C)**k = OneHot(i, C)",
         "k > 0",
         "0 and 1 are their own powers",
-        _one_hot_power,
+        one_hot_power,
     ),
     Identity(
         "one-hot picks",
         "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",
         "always",
         "where the one-hot is 1, the sum is the entry there",
-        _one_hot_picks,
+        one_hot_picks,
     ),
     Identity(
         "reshaped back",

@@ -1,0 +1,96 @@
+"""How choices are rewritten: conditions and one-hots in products and sums.
+
+The identities that these are, with the conditions under which they hold, stand in the table of
+``identities.py``, which also says what a rewrite receives and returns.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from sympy import Add, Integer, Mul, Piecewise, Pow
+
+from derive.nodes import OneHot, Sum, summed
+
+
+def choose_once(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    choices = [f for f in node.args if isinstance(f, Piecewise)]
+    for i, first in enumerate(choices):
+        conditions = [condition for _, condition in first.args]
+        alike = [f for f in choices[i:] if [condition for _, condition in f.args] == conditions]
+        if len(alike) > 1:
+            branches = zip(*([value for value, _ in f.args] for f in alike), strict=True)
+            products = (Mul(*values) for values in branches)
+            choice = Piecewise(*zip(products, conditions, strict=True))
+            return Mul(choice, *(f for f in node.args if f not in alike))
+    return None
+
+
+def choose_one_of(node, knowledge):
+    if not isinstance(node, Add):
+        return None
+    products = [Mul.make_args(term) for term in node.args]
+    choices = [(term, f) for term in products for f in term if f.is_Piecewise]
+    for (term, first), (other, second) in permutations(choices, 2):
+        conditions, wider = ([condition for _, condition in f.args] for f in (first, second))
+        alike = len(conditions) - 1
+        if term == other or conditions[:alike] != wider[:alike]:
+            continue
+        values = [value for value, _ in first.args]
+        values += [values[-1]] * (len(wider) - len(values))
+        pairs = list(zip(values, (value for value, _ in second.args), strict=True))
+        if all(0 in pair for pair in pairs):
+            common = [f for f in term if f in other and f != first]
+            here, there = (
+                Mul(*(f for f in t if f not in (*common, first, second))) for t in (term, other)
+            )
+            choice = Piecewise(
+                *((here * a + there * b, c) for (a, b), c in zip(pairs, wider, strict=True))
+            )
+            rest = (Mul(*t) for t in products if t not in (term, other))
+            return Add(Mul(*common, choice), *rest)
+    return None
+
+
+def one_hot_total(node, knowledge):
+    if (
+        isinstance(node, Sum)
+        and isinstance(node.operand, OneHot)
+        and node.operand.axis in node.axes
+    ):
+        rest = [axis for axis in node.axes if axis != node.operand.axis]
+        return summed(Integer(1), rest, knowledge.relations.size)
+    return None
+
+
+def one_hot_power(node, knowledge):
+    if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
+        return node.base
+    return None
+
+
+def one_hot_picks(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    hots = [f for f in node.args if isinstance(f, OneHot)]
+    for picked in (f for f in node.args if isinstance(f, Sum)):
+        for hot in hots:
+            factors = Mul.make_args(picked.operand)
+            if hot in factors and picked.axes == (hot.axis,):
+                others = [f for f in node.args if f not in (hot, picked)]
+                return Mul(*others, picked.operand)
+    return None
+
+
+def support(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    for choice in (f for f in node.args if f.is_Piecewise):
+        (value, condition), *others = choice.args
+        rest = [f for f in node.args if f is not choice]
+        zero_elsewhere = all(other == 0 for other, _ in others)
+        if zero_elsewhere and any(condition in knowledge.relations.support(f) for f in rest):
+            return Mul(value, *rest)
+    return None
