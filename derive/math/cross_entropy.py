@@ -2,7 +2,7 @@
 
 from sympy import exp, log, tanh
 
-from derive import Axes, Axis, Forward, Input, Label, OneHot, Scalar, Sum
+from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Scalar, Sum
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 
@@ -17,7 +17,7 @@ class CrossEntropyNone(Forward):
 
     logits = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     probs = exp(logits) / Sum(exp(logits), C)
@@ -34,7 +34,7 @@ class CrossEntropySum(Forward):
 
     logits = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
@@ -49,7 +49,7 @@ class CrossEntropy(Forward):
 
     logits = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
@@ -65,7 +65,7 @@ class CrossEntropyZLoss(Forward):
 
     logits = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
     z_weight = Scalar(1e-4)
 
@@ -83,7 +83,7 @@ class CrossEntropySoftcap(Forward):
 
     logits = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
     cap = Scalar(30)
 

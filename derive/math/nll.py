@@ -1,6 +1,6 @@
 """The negative log likelihood of labels."""
 
-from derive import Axes, Axis, Forward, Input, Label, OneHot, Sum
+from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Sum
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 
@@ -13,7 +13,7 @@ class NLLNone(Forward):
 
     logprobs = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
 
     losses = -Sum(OneHot(labels, C) * weight * logprobs, C)
 
@@ -26,7 +26,7 @@ class NLLSum(Forward):
 
     logprobs = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
     loss = Sum(losses, N, S)
@@ -40,7 +40,7 @@ class NLL(Forward):
 
     logprobs = Input(N, C, S)
     labels = Label(N, S)
-    weight = Input(C)
+    weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
     counted = Sum(OneHot(labels, C) * weight, C)
