@@ -14,6 +14,7 @@ from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import (
+    NUMBERS,
     Default,
     Function,
     LengthOf,
@@ -24,12 +25,13 @@ from codegen.program import (
     Quotient,
     Requirement,
     SizeOf,
+    SplitLabel,
     Step,
     Times,
     Value,
 )
 from derive.closed_form import ClosedStatement
-from derive.definition import Definition, Statement
+from derive.definition import IGNORE_INDEX, Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of, plain
 from derive.made_axes import known_sizes
@@ -95,6 +97,7 @@ class _Builder:
             fixed=tuple((self.sizes[axis], n) for axis, n in definition.fixed.items()),
             requirements=tuple(self._requirements()),
             labels=tuple(self._label_ranges()),
+            ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             forward=self._forward(),
             backward=self._backward(),
             atoms=self._atoms(),
@@ -154,7 +157,7 @@ class _Builder:
         output = self.definition.output
         chain = self.form.chain
         parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
-        numbers = [p for p in self._inputs() if p.role in ("size", "scalar")]
+        numbers = [p for p in self._inputs() if p.role in NUMBERS]
         parameters += [p for p in self._inputs() if p not in numbers]
         parameters += [
             Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
@@ -200,6 +203,8 @@ class _Builder:
         steps: list[Step] = [
             Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
         ]
+        if any(p.role == "index" for p in parameters):
+            steps += self._labels_split()
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         return Function(
@@ -212,13 +217,27 @@ class _Builder:
             result_class,
         )
 
+    def _labels_split(self) -> list[SplitLabel]:
+        """Every label that may be ignored, as an index and as what says where it counts."""
+        ranges = self._label_ranges()
+        return [
+            SplitLabel(
+                ignoring.label.name,
+                ignoring.kept.name,
+                IGNORE_INDEX,
+                tuple(SizeOf(axis) for label, axis in ranges if label == ignoring.label.name),
+                self.layouts[ignoring.label.name],
+            )
+            for ignoring in self.definition.ignoring
+        ]
+
     # -- arguments, sizes, layouts --------------------------------------------
 
     def _inputs(self) -> list[Parameter]:
         optional = dict(self.definition.optional)
         tensors = [
             Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
-            for t in self.definition.inputs
+            for t in self.definition.arguments
         ]
         sizes = [Parameter(name, (), "size") for name, _ in self.definition.size_arguments]
         lowering = Lowering({}, self.definition.axes)
@@ -231,7 +250,9 @@ class _Builder:
             )
             for t, default in self.definition.scalars
         ]
-        return tensors + sizes + scalars
+        ignored = dict.fromkeys(ignoring.default for ignoring in self.definition.ignoring)
+        indices = [Parameter(IGNORE_INDEX, (), "index", default) for default in ignored]
+        return tensors + sizes + scalars + indices
 
     def _needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that

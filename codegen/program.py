@@ -295,6 +295,19 @@ class Default(Step):
 
 
 @dataclass(frozen=True)
+class SplitLabel(Step):
+    """The label ``name`` becomes an index wherever it is, and ``kept`` says where it counts, as 0
+    and 1: where it is not the argument ``ignored``. ``sizes`` are those of the axes that it
+    indexes; ``dims`` are its own dimensions.
+    """
+
+    kept: str
+    ignored: str
+    sizes: tuple[SizeOf, ...]
+    dims: Layout
+
+
+@dataclass(frozen=True)
 class AddAt(Step):
     """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
     names.
@@ -326,7 +339,7 @@ def _values_among(items) -> Iterator[Value]:
             yield from _values_among(item)
 
 
-NUMBERS = ("scalar", "size", "shape")  # the roles of arguments that are no tensors
+NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors
 
 
 @dataclass(frozen=True)
@@ -334,9 +347,10 @@ class Parameter:
     """An argument: a tensor with its layout, or a number.
 
     ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
-    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'statement', 'adjoint',
-    and for what is no tensor 'scalar', 'size' (the length of an axis) or 'shape' (the dimensions
-    that an `Axes` stands for).
+    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
+    count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
+    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands
+    for).
     """
 
     name: str
@@ -394,7 +408,7 @@ class Program:
     """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
 
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
-    number of dimensions.
+    number of dimensions, and ``ignored`` the labels that may be ignored.
     """
 
     name: str
@@ -410,6 +424,7 @@ class Program:
     fixed: tuple[tuple[str, int], ...]
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
+    ignored: tuple[str, ...]
     forward: Function
     backward: Function
     atoms: Function

@@ -1,5 +1,6 @@
 """Forward mathematics in, a proved backward pass out."""
 
+from derive.choices import Kept as Kept
 from derive.declarations import Given as Given
 from derive.declarations import Input as Input
 from derive.declarations import Label as Label

@@ -205,7 +205,7 @@ def _leaves(e: Expr) -> list[Expr]:
 def _local_derivative(e: Expr, leaf: Expr) -> Expr:
     if e == leaf:
         return S.One
-    if isinstance(leaf, Tensor) and leaf.role in ("label", "scalar", "given"):
+    if isinstance(leaf, Tensor) and leaf.role in ("label", "kept", "scalar", "given"):
         return S.Zero
     variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(_leaves(e))}
     derivative = e.xreplace(variables).diff(variables[leaf])

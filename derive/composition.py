@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from sympy import Expr, Mul, Rational
+from sympy import Expr, Integer, Mul, Rational
 
+from derive.choices import kept_tensor
 from derive.declarations import Declaration
 from derive.errors import NotationError, Place
 from derive.nodes import ArrayNode
@@ -89,7 +90,7 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
 
 
 def _bound(definition, args, kwargs) -> dict[str, Expr]:
-    names = [t.name for t in definition.inputs]
+    names = [t.name for t in definition.arguments]
     scalars = {
         t.name: default if isinstance(default, Expr) else Rational(str(default))
         for t, default in definition.scalars
@@ -133,7 +134,7 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
             raise NotationError(
                 f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
             )
-    for t in (t for t in definition.inputs if t.name in given):
+    for t in (t for t in definition.arguments if t.name in given):
         if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
             what = "a label" if t.role == "label" else "a tensor, not a label"
             raise NotationError(
@@ -149,7 +150,7 @@ def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, tu
     """
     axes: dict[Axis, tuple[Axis, ...]] = {axis: (given,) for axis, given in sizes.items()}
     left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
-    for t in (t for t in definition.inputs if t not in left_out):
+    for t in (t for t in definition.arguments if t not in left_out):
         value = arguments[t.name]
         actual = (
             value.axes
@@ -229,6 +230,9 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         if name in without_gradient:
             _check_without_gradient(body, definition, name, value)
         tensors[name] = value
+    for ignoring in definition.ignoring:  # where the caller's label may be
+        kept = kept_tensor(tensors[ignoring.label.name])
+        tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
     for statement in definition.statements:
         last = statement.tensor == definition.output
         name = block if last else f"{block}_{statement.name}"

@@ -67,9 +67,23 @@ class Given(Declaration):
 
 
 class Label(Declaration):
-    """``labels = Label(N)``: integers that index an axis, met as ``OneHot(labels, C)``."""
+    """``labels = Label(N)``: integers that index an axis, met as ``OneHot(labels, C)``.
+
+    With ``Label(N, ignored=-100)`` a label of that number picks nothing: its row of the one-hot is
+    0, and so is ``Kept(labels)``, which is 1 in the others. The number is the default of an
+    argument ``ignore_index`` of the generated functions.
+    """
 
     role = "label"
+
+    def __init__(self, *axes: Axis, ignored: int | None = None):
+        super().__init__(*axes)
+        if ignored is not None and (isinstance(ignored, bool) or not isinstance(ignored, int)):
+            raise NotationError(
+                f"Label: the label {ignored!r} that is ignored is not an integer",
+                "write labels = Label(N, ignored=-100)",
+            )
+        self.ignored = ignored
 
     def named(self, name: str) -> Tensor:
         return Tensor(checked_name(name, "a label"), self.axes, role="label", integer=True)

@@ -17,6 +17,8 @@ from derive.errors import Place
 from derive.made_axes import known_sizes
 from derive.symbols import Axis, Tensor, tensors_in
 
+IGNORE_INDEX = "ignore_index"  # as torch calls the argument
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -38,15 +40,27 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Ignoring:
+    """A label that counts only where it is not a certain number, which is ``default`` if nobody
+    says otherwise; ``kept`` is the tensor that says where that is.
+    """
+
+    label: Tensor
+    kept: Tensor
+    default: int
+
+
+@dataclass(frozen=True)
 class Definition:
     """The mathematics of one forward, complete and checked.
 
-    ``inputs`` are all tensors that are passed, in the order of declaration, ``axes``
+    ``inputs`` are all tensors that come from outside, in the order of declaration, ``axes``
     all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
     being, with the axis whose size they share, ``flattened`` those that several axes became, or
     that became several, and ``size_arguments`` the sizes that are arguments, by name.
     The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
-    may be left out, with the number that they then are everywhere.
+    may be left out, with the number that they then are everywhere. ``ignoring`` are the labels that
+    may be ignored; what says where they are is an input that nobody passes.
     """
 
     name: str
@@ -59,6 +73,7 @@ class Definition:
     twins: tuple[tuple[Axis, Axis], ...] = ()
     flattened: tuple[tuple[Axis, tuple[Axis, ...]], ...] = ()
     optional: tuple[tuple[Tensor, float], ...] = ()
+    ignoring: tuple[Ignoring, ...] = ()
     size_arguments: tuple[tuple[str, Axis], ...] = ()
 
     @property
@@ -69,6 +84,11 @@ class Definition:
     @property
     def output(self) -> Tensor:
         return self.statements[-1].tensor
+
+    @property
+    def arguments(self) -> tuple[Tensor, ...]:
+        """The inputs that are passed."""
+        return tuple(t for t in self.inputs if t.role != "kept")
 
     @property
     def labels(self) -> tuple[Tensor, ...]:

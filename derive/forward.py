@@ -21,8 +21,9 @@ from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.declarations import Declaration, Scalar, Size
-from derive.definition import Definition, Statement, snake_case
+from derive.choices import kept_tensor, with_ignored
+from derive.declarations import Declaration, Label, Scalar, Size
+from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
 from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, twins_in
 from derive.nodes import ArrayNode, Reshaping
@@ -61,6 +62,7 @@ class ClassBody(dict):
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
         self.optional: dict[str, float] = {}
+        self.ignoring: list[Ignoring] = []
         self.scalars: list[tuple[Tensor, float | Expr]] = []
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
@@ -131,12 +133,31 @@ class ClassBody(dict):
             if declaration.default is not None:
                 self.optional[name] = declaration.default
             self.inputs.append(tensor)
+            if isinstance(declaration, Label) and declaration.ignored is not None:
+                self._ignore(tensor, declaration.ignored, place)
         return tensor
+
+    def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
+        """``label`` counts only where it is not ``ignored``."""
+        if self.ignoring and self.ignoring[0].default != ignored:
+            other = self.ignoring[0]
+            raise NotationError(
+                f"{label} is ignored where it is {ignored}, {other.label} where it is "
+                f"{other.default}, but {IGNORE_INDEX} is one number",
+                f"write {label} = Label(..., ignored={other.default})",
+            )
+        if not self.ignoring:
+            self.claim(IGNORE_INDEX, place)
+        kept = kept_tensor(label)
+        self.claim(kept.name, place)
+        self.inputs.append(kept)
+        self.tensors[kept.name] = kept
+        self.ignoring.append(Ignoring(label, kept, ignored))
 
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
         checked_name(name, "a tensor")
-        value = in_notation(value)
+        value = with_ignored(in_notation(value), {i.kept.name: i.kept for i in self.ignoring})
         self._check_own(value)
         self._check_axes(value)
         expressions = [*(s.expression for s in self.statements), value]
@@ -285,6 +306,7 @@ class ClassBody(dict):
             tuple(twins.items()),
             tuple(flattened.items()),
             tuple((t, self.optional[t.name]) for t in self.inputs if t.name in self.optional),
+            tuple(self.ignoring),
             tuple(self.sizes),
         )
 

@@ -110,7 +110,7 @@ class Relations:
             if (
                 base.axes != base.home
                 or set(base.axes) != set(value.tensor.axes)
-                or base.role in ("scalar", "given")
+                or base.role in ("scalar", "given", "kept")
             ):
                 continue
             if not power.is_Rational or not (1 / power).is_Integer:

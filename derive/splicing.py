@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from sympy import Expr
 
 from derive.errors import NotationError
-from derive.nodes import ArrayNode, Max, OneHot, Reshaping, Unflatten
-from derive.symbols import Axis
+from derive.nodes import ArrayNode, Max, OneHot, Reshaping, Sum, Unflatten, summed
+from derive.symbols import Axis, axes_of
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
 
@@ -37,16 +37,19 @@ def the_one(axis: Axis, bound: Bound, why: str) -> Axis:
 def taken_along(node: ArrayNode, operand: Expr, bound: Bound) -> Expr:
     """``node`` on ``operand``, taken along the caller's axes.
 
-    Along none a reduction is its operand; the maximum along several is that along the last of
-    those along the others, whose first largest entry is the first of them all.
+    Along none a reduction is its operand, and so is the maximum of what is the same everywhere; the
+    sum of that is a multiple. The maximum along several axes is that along the last of those along
+    the others, whose first largest entry is the first of them all.
     """
     axes = spliced(node.axes, bound)
     if isinstance(node, OneHot):
         return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))
     if isinstance(node, Max):
-        for axis in reversed(axes):
+        for axis in reversed([axis for axis in axes if axis in axes_of(operand)]):
             operand = Max.over(operand, (axis,))
         return operand
+    if isinstance(node, Sum) and not axes_of(operand) >= set(axes):
+        return summed(operand, axes)
     if isinstance(node, Unflatten):
         flat = the_one(node.flat, bound, f"it is split in {node}")
         return Unflatten.over(operand, (flat,), spliced(node.into, bound))

@@ -147,8 +147,9 @@ class Tensor(Symbol):
 
     ``home`` are the axes under which it was declared, in the order of its dimensions; they differ
     from ``axes`` only where an axis was renamed (the same tensor met a second time along another
-    axis). ``role`` is one of 'input', 'given', 'label', 'scalar', 'statement', 'adjoint', and
-    while something is being put together 'call' and 'pullback'.
+    axis). ``role`` is one of 'input', 'given', 'label', 'kept' (which
+    labels count), 'scalar', 'statement', 'adjoint', and while something is being put together
+    'call' and 'pullback'.
     """
 
     __slots__ = ("axes", "content", "home", "role")

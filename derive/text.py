@@ -12,6 +12,7 @@ from sympy import Add, Expr, Integer, Mul, Pow
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
+from derive.choices import kept_label
 from derive.nodes import Reduction
 from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
@@ -114,6 +115,10 @@ class Formula(StrPrinter):
 
     def _print_Rational(self, e):
         return decimal(Fraction(int(e.p), int(e.q))) or f"{e.p}/{e.q}"
+
+    def _print_Piecewise(self, e):
+        label = kept_label(e)
+        return f"Kept({self._print(label)})" if label is not None else super()._print_Function(e)
 
     def _print_Sum(self, e):
         return f"Sum({self._print(e.operand)}, {self._print(e.args[1])})"

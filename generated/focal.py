@@ -235,7 +235,7 @@ def focal_forward(
     losses_met_term = 1 - target
     losses_met = losses_probs * target + losses_met_term * (1 - losses_probs)
     losses_balanced = alpha * target + (1 - alpha) * losses_met_term
-    losses_balance = (losses_balanced if alpha >= 0 else 1)
+    losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
     logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_likelihood = (
         target * (logits.clamp(max=0) - logits_log_term)
@@ -304,7 +304,7 @@ def focal_atoms(
     losses_probs = (torch.exp(-logits) + 1) ** -1
     losses_met = losses_probs * target + (1 - losses_probs) * (1 - target)
     losses_balanced = alpha * target + (1 - alpha) * (1 - target)
-    losses_balance = (losses_balanced if alpha >= 0 else 1)
+    losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
     losses_likelihood = (
         torch.log(losses_probs) * target
         + torch.log(1 - losses_probs) * (1 - target)
@@ -354,7 +354,7 @@ def focal_chain(
     dlosses = (1 / N * dloss).expand(N)
     dlosses_likelihood = -dlosses * (1 - losses_met) ** gamma * losses_balance
     dlosses_balance = -dlosses * (1 - losses_met) ** gamma * losses_likelihood
-    dlosses_balanced = (dlosses_balance if alpha >= 0 else 0)
+    dlosses_balanced = (dlosses_balance if alpha >= 0 else dloss.new_full((N,), 0))
     dlosses_met = gamma * dlosses * (1 - losses_met) ** (gamma - 1) * losses_balance * losses_likelihood
     dlosses_probs = (
         dlosses_met * (2 * target - 1)

@@ -224,11 +224,12 @@ def focal_none_forward(
 
     Shapes: logits (*N,), target (*N,).
     """
+    N = logits.shape[0]
     probs = torch.sigmoid(logits)
     met_term = 1 - target
     met = probs * target + met_term * (1 - probs)
     balanced = alpha * target + (1 - alpha) * met_term
-    balance = (balanced if alpha >= 0 else 1)
+    balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
     logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     likelihood = (
         target * (logits.clamp(max=0) - logits_log_term)
@@ -291,10 +292,11 @@ def focal_none_atoms(
 
     Shapes: logits (*N,), target (*N,).
     """
+    N = logits.shape[0]
     probs = (torch.exp(-logits) + 1) ** -1
     met = probs * target + (1 - probs) * (1 - target)
     balanced = alpha * target + (1 - alpha) * (1 - target)
-    balance = (balanced if alpha >= 0 else 1)
+    balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
     likelihood = torch.log(probs) * target + torch.log(1 - probs) * (1 - target)
     losses = -(1 - met) ** gamma * balance * likelihood
     return FocalNoneAtoms(probs, met, balanced, balance, likelihood, losses)
@@ -325,9 +327,10 @@ def focal_none_chain(
     Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), met (*N,), balanced (*N,),
     balance (*N,), likelihood (*N,), losses (*N,).
     """
+    N = dlosses.shape[0]
     dlikelihood = -dlosses * (1 - met) ** gamma * balance
     dbalance = -dlosses * (1 - met) ** gamma * likelihood
-    dbalanced = (dbalance if alpha >= 0 else 0)
+    dbalanced = (dbalance if alpha >= 0 else dlosses.new_full((N,), 0))
     dmet = gamma * dlosses * (1 - met) ** (gamma - 1) * balance * likelihood
     dprobs = dmet * (2 * target - 1) + dlikelihood * (target / probs - (1 - target) / (1 - probs))
     dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)

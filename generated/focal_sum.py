@@ -225,11 +225,12 @@ def focal_sum_forward(
 
     Shapes: logits (*N,), target (*N,).
     """
+    N = logits.shape[0]
     losses_probs = torch.sigmoid(logits)
     losses_met_term = 1 - target
     losses_met = losses_probs * target + losses_met_term * (1 - losses_probs)
     losses_balanced = alpha * target + (1 - alpha) * losses_met_term
-    losses_balance = (losses_balanced if alpha >= 0 else 1)
+    losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
     logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_likelihood = (
         target * (logits.clamp(max=0) - logits_log_term)
@@ -293,10 +294,11 @@ def focal_sum_atoms(
 
     Shapes: logits (*N,), target (*N,).
     """
+    N = logits.shape[0]
     losses_probs = (torch.exp(-logits) + 1) ** -1
     losses_met = losses_probs * target + (1 - losses_probs) * (1 - target)
     losses_balanced = alpha * target + (1 - alpha) * (1 - target)
-    losses_balance = (losses_balanced if alpha >= 0 else 1)
+    losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
     losses_likelihood = (
         torch.log(losses_probs) * target
         + torch.log(1 - losses_probs) * (1 - target)
@@ -346,7 +348,7 @@ def focal_sum_chain(
     dlosses = dloss.expand(N)
     dlosses_likelihood = -dlosses * (1 - losses_met) ** gamma * losses_balance
     dlosses_balance = -dlosses * (1 - losses_met) ** gamma * losses_likelihood
-    dlosses_balanced = (dlosses_balance if alpha >= 0 else 0)
+    dlosses_balanced = (dlosses_balance if alpha >= 0 else dloss.new_full((N,), 0))
     dlosses_met = gamma * dlosses * (1 - losses_met) ** (gamma - 1) * losses_balance * losses_likelihood
     dlosses_probs = (
         dlosses_met * (2 * target - 1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 HEAD = """\
 from sympy import Abs, Eq, Min, Ne, Piecewise, Rational, exp, log, oo, sqrt, tanh
-from derive import Axis, Broadcast, Flatten, Forward, Given, Input, Label, Max, OneHot, Rename
-from derive import Position, Scalar, Sum
+from derive import Axis, Broadcast, Flatten, Forward, Given, Input, Kept, Label, Max
+from derive import OneHot, Position, Rename, Scalar, Sum
 
 N, C, D, H, K = Axis("N"), Axis("C"), Axis("D"), Axis("H"), Axis("K")
 """

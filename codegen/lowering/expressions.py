@@ -44,6 +44,7 @@ from codegen.program import (
     Combine,
     Compare,
     Constant,
+    Expand,
     Load,
     Number,
     Own,
@@ -58,11 +59,12 @@ from codegen.program import (
     Zeros,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
+from derive.choices import zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
 from derive.nodes import Max, OneHot, Peak, Position, Reshaping, Sum, renamed
-from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, tensors_in
+from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -226,26 +228,29 @@ class Lowering:
         if all(f.is_number for f in chosen):
             chosen = rest
         others = Mul(*(f for f in rest if f not in chosen))
-        condition = self._condition(test, frame, picked)
-        yes = self.value(Mul(*chosen), frame, picked)
-        dims = broadcast([condition.dims, yes.dims])
-        value = Choose(condition, yes, Number(Fraction(0)), dims=dims)
+        pairs = (Mul(*chosen), test), (0, True)
+        value = self._choice(Piecewise(*pairs, evaluate=False), frame, picked)
         if others == 1:
             return value
         other = self.value(others, frame, picked)
-        return Times(((value, False), (other, False)), dims=broadcast([dims, other.dims]))
+        return Times(((value, False), (other, False)), dims=broadcast([value.dims, other.dims]))
 
     def _choice(self, e: Piecewise, frame, picked) -> Value:
-        value: Value | None = None
-        for chosen, condition in reversed(e.args):
+        """A choice, from the last branch to the first. Where a number decides, the code has one of
+        the branches and not a tensor that is made of them, so each is made what the whole is.
+        """
+        *others, (last, _) = e.args
+        value, is_number = self.value(last, frame, picked), is_constant(last)
+        for chosen, condition in reversed(others):
             branch = self.value(chosen, frame, picked)
-            if value is None:
-                value = branch
-                continue
             test = self._condition(condition, frame, picked)
-            value = Choose(
-                test, branch, value, dims=broadcast([test.dims, branch.dims, value.dims])
-            )
+            dims = broadcast([test.dims, branch.dims, value.dims])
+            both = is_number and is_constant(chosen)
+            if is_constant(condition) and not both:
+                branch = _whole(branch, dims, is_constant(chosen))
+                value = _whole(value, dims, is_number)
+            value = Choose(test, branch, value, dims=dims)
+            is_number = both and is_constant(condition)
         return value
 
     def _condition(self, c, frame, picked) -> Value:
@@ -322,15 +327,9 @@ class Lowering:
         return arranged(value, frame)
 
 
-def zero_unless(e: Expr):
-    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
-    if isinstance(e, Piecewise) and len(e.args) == 2:
-        (first, condition), (last, _) = e.args
-        if (first, last) == (1, 0):
-            return condition
-        if (first, last) == (0, 1):
-            return Not(condition)
-    return None
+def _whole(value: Value, dims: Layout, is_number: bool) -> Value:
+    """``value`` as a tensor of these dimensions."""
+    return Expand(value, dims=dims) if is_number or value.dims != dims else value
 
 
 def _one_number(

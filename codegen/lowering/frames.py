@@ -12,6 +12,7 @@ from sympy import Expr
 
 from codegen.program import (
     Arrange,
+    Choose,
     Expand,
     Gathered,
     Load,
@@ -72,6 +73,8 @@ def is_fresh(value: Value) -> bool:
         return False
     if isinstance(value, (Arrange, Merge, Split)):
         return is_fresh(value.operand)
+    if isinstance(value, Choose) and not value.condition.dims:  # one of the two as it is
+        return is_fresh(value.yes) and is_fresh(value.no)
     if isinstance(value, Plus) and len(value.terms) == 1:
         return value.terms[0][1] or is_fresh(value.terms[0][0])
     if isinstance(value, Times) and len(value.factors) == 1:

@@ -16,6 +16,7 @@ from sympy.core.alphabets import greeks
 from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
+from derive.choices import kept_label
 from derive.nodes import ArrayNode, Reduction
 from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Axis, Tensor
@@ -187,6 +188,11 @@ class _Latex(LatexPrinter):
 
     def _print_Position(self, e: ArrayNode) -> str:
         return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
+
+    def _print_Piecewise(self, e) -> str:
+        if (label := kept_label(e)) is not None:
+            return rf"\mathbf{{1}}[\,{self._print(label)}\text{{ is kept}}\,]"
+        return super()._print_Piecewise(e)
 
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"

@@ -15,6 +15,7 @@ from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.printer import Printer
 
+from derive.choices import kept_label
 from derive.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
 from derive.presentation.document import Side, parts_of
 from derive.presentation.small import ArgMaxOf, Chosen, entry_of
@@ -260,6 +261,10 @@ class _MathML(Printer):
         return _brackets(self._print(e.args[0]), "|", "|")
 
     def _print_Piecewise(self, e: Piecewise) -> Element:
+        if (label := kept_label(e)) is not None:
+            kept = _leaf("mtext", "\u00a0is kept")
+            return _indicator(_row(self._print(label), kept))
+
         def case(value, condition):
             if condition is true:
                 return [self._print(value), _leaf("mtext", "otherwise")]

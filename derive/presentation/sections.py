@@ -112,8 +112,9 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     def used_by(name: str) -> str:
         return f"used by {', '.join(users[name])}" if name in users else "the output"
 
-    given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.inputs]
+    given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.arguments]
     optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
+    optional |= {i.label.name: f", ignored where it is {i.default}" for i in definition.ignoring}
     given = [(t, f"{words}{optional.get(t.name, '')}") for t, words in given]
     given += [(t, f" = {default}") for t, default in definition.scalars]
     yield Prose(("Given ", *joined(given), "."))

@@ -6,6 +6,7 @@ from sympy import Expr, Integer, Piecewise, Pow, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
+from derive.choices import kept_label
 from derive.nodes import ArrayNode, Reduction
 from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 from derive.symbols import Tensor
@@ -56,6 +57,8 @@ class _Unicode(Formula):
         return e.name if e.axes == e.home else f"{e.name}[{along}]"
 
     def _print_Piecewise(self, e: Piecewise) -> str:
+        if (label := kept_label(e)) is not None:
+            return f"kept[{self._print(label)}]"
         cases = [f"{self._print(value)} if {self._print(c)}" for value, c in e.args[:-1]]
         return f"({', '.join(cases)}, else {self._print(e.args[-1].expr)})"
 

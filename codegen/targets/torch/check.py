@@ -74,7 +74,7 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.inputs}
+    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
     expected = interpreted(definition, merged)
     output = definition.output
     output = expected[output.name].reshape(_shape(output.home, dims))
@@ -168,12 +168,16 @@ def arguments_of(
     indexed: dict[str, list[str]] = {}
     for label, axis in program.labels:
         indexed.setdefault(label, []).append(axis)
+    ignored = {ignoring.label.name: ignoring.default for ignoring in definition.ignoring}
     arguments: dict[str, object] = {}
     for p in program.forward.parameters:
         shape = _shape((dim.axis for dim in p.layout), dims)
         if p.role == "label":
             high = min((sizes[axis] for axis in indexed.get(p.name, ())), default=1)
             arguments[p.name] = torch.randint(high, shape, generator=generator)
+            if p.name in ignored:
+                kept = torch.rand(shape, generator=generator) > MASKED_SHARE
+                arguments[p.name] = torch.where(kept, arguments[p.name], ignored[p.name])
         elif p.role == "given":
             arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
         elif p.role == "size":

@@ -44,8 +44,13 @@ class _Interpreter:
         self.sizes: dict[Axis, int] = {}
         self.values: dict[str, Tensor] = {}
         given = [t for t in definition.inputs if arguments.get(t.name) is not None]
+        ignoring = {i.label.name: i for i in definition.ignoring}
         for t in given:
             self.values[t.name] = arguments[t.name]
+            if t.name in ignoring:
+                kept = arguments[t.name] != ignoring[t.name].default
+                self.values[t.name] = torch.where(kept, arguments[t.name], 0)
+                self.values[ignoring[t.name].kept.name] = kept.double()
             for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
                 self.sizes[definition.size(axis)] = size
         self.sizes |= {axis: arguments[name] for name, axis in definition.size_arguments}

@@ -92,6 +92,12 @@ class Printer:
     def _Default(self, step: p.Default) -> str:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
 
+    def _SplitLabel(self, step: p.SplitLabel) -> str:
+        names = (self.sizes[size.name] for size in step.sizes)
+        sizes = ", ".join(f'"{name}": {name}' for name in names)
+        arguments = f'"{step.name}", {step.name}, {step.ignored}, {{{sizes}}}, {self.like}.dtype'
+        return f"{step.name}, {step.kept} = _split_label({arguments})"
+
     def _AddAt(self, step: p.AddAt) -> str:
         if isinstance(step.index, p.Number):
             entry = f"{step.name}.select({step.along}, {self.text(step.index)})"
@@ -121,7 +127,7 @@ class Printer:
             return value.name in self.numbers
         if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
             return True
-        return not isinstance(value, (p.Zeros, p.Positions)) and all(
+        return not isinstance(value, (p.Zeros, p.Positions, p.Expand)) and all(
             map(self.is_number, p.operands(value))
         )
 
@@ -207,6 +213,8 @@ class Printer:
         return f"({self.text(value.left)} {value.relation} {self.text(value.right)})", ATOM
 
     def _Combine(self, value: p.Combine):
+        if value.operator == "not" and self.is_number(value):
+            return f"(not {self.tight(value.operands[0])})", ATOM
         if value.operator == "not":
             return f"~{self.tight(value.operands[0])}", SIGN
         sign = {"and": " & ", "or": " | "}[value.operator]

@@ -18,18 +18,19 @@ from codegen.program import (
     Pick,
     Program,
     Quotient,
+    SplitLabel,
     Value,
     values_in,
 )
 from codegen.quality import Counts, Rounding
 from codegen.targets.torch.printer import PRODUCT, SIGN, Printer
 from codegen.targets.torch.traffic import counts
-from derive.definition import Definition
+from derive.definition import IGNORE_INDEX, Definition
 from derive.layout import Layout
 from derive.symbols import checked_name
 
 LINE = 100
-KINDS = {"scalar": "float", "size": "int", "shape": "tuple[int, ...]"}
+KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -83,6 +84,7 @@ class TorchTarget:
             fixed=program.fixed,
             requirements=page.requirements(),
             labels=page.labels(),
+            ignored=program.ignored,
             given=page.given(),
             optional={p.name: p.default for p in program.forward.tensors if p.default is not None},
             without_format=_names_among(bool(page.labels()), "LABELS", page.given(), "GIVEN"),
@@ -181,7 +183,8 @@ class _Page:
         rounded = {program.forward: 1, program.backward: len(program.backward.results)}
         options = [f"rounds={rounded[function]}"] if function in rounded else []
         if function in (program.forward, program.atoms):
-            unguarded = [label for label, axes in self.labels().items() if axes]
+            labels = self.labels().items()
+            unguarded = [name for name, axes in labels if axes and name not in program.ignored]
             unguarded = tuple(name for name in unguarded if not self.guarded(function, name))
             options += [f"unguarded={unguarded!r}"] if unguarded else []
         if program.several:
@@ -246,7 +249,9 @@ class _Page:
         def typed(p: Parameter) -> str:
             if p.role == "scalar" and isinstance(p.default, Value):
                 return f"{p.name}: float | None = None"
-            if p.role not in ("scalar", "size") and p.default is not None:
+            if p.role == "index":
+                return f"{p.name}: int = {p.default}"
+            if p.role not in NUMBERS and p.default is not None:
                 return f"{p.name}: Tensor | None" + " = None" * (function is not self.program.chain)
             if p.role == "scalar":
                 return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
@@ -286,8 +291,13 @@ class _Page:
         for label, axis in self.program.labels:
             found += [
                 f"TypeError where {label} is not of integers.",
-                f"IndexError where {label} is outside of 0 .. {axis} - 1.",
+                f"IndexError where {label} is outside of 0 .. {axis} - 1"
+                + (f", and not {IGNORE_INDEX}." if label in self.program.ignored else "."),
             ]
+        found += [
+            f"Where {label} is {IGNORE_INDEX} it is ignored: it picks nothing."
+            for label in self.program.ignored
+        ]
         found += [
             f"{name} stands for any number of dimensions, none included, and counts as one axis: "
             "the arguments along it have the same ones there, and results get them back."
@@ -366,6 +376,7 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
 def layouts_in(function: Function) -> dict[str, Layout]:
     """The layout of every tensor that a function is given or computes."""
     layouts = {p.name: p.layout for p in function.tensors}
+    layouts |= {s.kept: s.dims for s in function.steps if isinstance(s, SplitLabel)}
     return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}
 
 

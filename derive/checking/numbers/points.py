@@ -92,9 +92,11 @@ def generic_point(
     low, high = RANGES[kind]
     whole = definition.sizes_from(sizes)
 
-    def entry(t: Tensor) -> Expr:
+    def entry(t: Tensor, i: Index) -> Expr:
         if t.name in settled:
             return settled[t.name]
+        if t.role == "kept":  # not one of them, and the mean over them would have no value
+            return Integer(bool(draw.randrange(4)) or not any(i))
         if t.role == "label":
             axis = indexed_axis(definition, t)
             return Integer(draw.randrange(whole[axis] if axis else 1))
@@ -109,7 +111,7 @@ def generic_point(
 
     defaults = {t.name: default for t, default in definition.scalars}
     data = data_of(definition, upstream)
-    values = {t.name: {i: entry(t) for i in indices(definition, sizes, t)} for t in data}
+    values = {t.name: {i: entry(t, i) for i in indices(definition, sizes, t)} for t in data}
     return point_of(definition, sizes, values)
 
 
@@ -167,6 +169,9 @@ def fillings(t: Tensor, whole: Mapping[Axis, int]) -> Iterator[dict[Index, Expr]
     places = list(product(*map(range, shape)))
     along = sorted(range(len(shape)), key=lambda k: -shape[k]) or [0]
     seen = []
+    if t.role == "kept":
+        yield from ({i: Integer(i != ignored) for i in places} for ignored in (None, *places))
+        return
     for vector in VECTORS:
         for k in along:
             length = shape[k] if shape else 1
@@ -190,6 +195,8 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
     places = list(product(*(range(whole[a]) for a in t.home)))
     if t.role == "label":
         return {i: Integer(sum(i) % (whole[axis] if axis else 1)) for i in places}
+    if t.role == "kept":
+        return dict.fromkeys(places, Integer(1))
     return {i: Integer(k + 1) for k, i in enumerate(places)}
 
 
@@ -210,6 +217,8 @@ def simpler(e: Expr, t: Tensor) -> list[Expr]:
     """Simpler numbers to put in place of ``e``, an entry of ``t``."""
     if t.role == "label":
         return [Integer(k) for k in range(min(int(e), 2))]
+    if t.role == "kept":
+        return [Integer(1)] if e == 0 else []
     numbers = SIMPLE
     if t.role == "scalar":
         numbers = [n for n in SCALARS if e > 0]

@@ -129,7 +129,7 @@ class Search:
     def _fillings(self, t: Tensor) -> Iterator[dict[Index, Expr]]:
         if t.role == "scalar":
             return ({(): number} for number in SCALARS)
-        return fillings(t, self.whole) if t.role in ("input", "given") else iter(())
+        return fillings(t, self.whole) if t.role in ("input", "given", "kept") else iter(())
 
     def repaired(self, values: Values, reached: int | None = None) -> Iterator[Values]:
         """The data, changed until every statement is rational on them, in one way after another."""

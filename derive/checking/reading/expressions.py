@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sympy import Eq, Expr, pi
+from sympy import Eq, Expr, Ne, pi
 
 from derive.checking.reading import functions as arithmetic
 from derive.checking.reading.functions import SYMPYS, chosen, related
@@ -17,12 +17,13 @@ from derive.checking.reading.indexing import indexed
 from derive.checking.reading.names import Names, exact
 from derive.checking.reading.notation import CALLS, Notation
 from derive.checking.reading.operations import Dtype, Extremes, Operation
-from derive.checking.reading.picking import equal_to_count
+from derive.checking.reading.picking import compared_to_ignored, equal_to_count
 from derive.checking.reading.products import matmul
 from derive.checking.reading.refusals import Refusal, Unplaced, printable
 from derive.checking.reading.source import Source
 from derive.checking.reading.values import (
     COUNT,
+    IGNORED,
     INDEX,
     MASK,
     NUMBER,
@@ -141,6 +142,9 @@ class Expressions:
         relation = RELATIONS[type(node.ops[0])]
         if {a.kind, b.kind} == {INDEX, COUNT} and relation is Eq:
             return equal_to_count(self.space, *((a, b) if a.kind == INDEX else (b, a)))
+
+        if {a.kind, b.kind} == {INDEX, IGNORED} and relation in (Eq, Ne):
+            return compared_to_ignored(self.space, a if a.kind == INDEX else b, relation is Eq)
 
         def build(x: Expr, y: Expr) -> Expr:
             return chosen((1, related(relation, x, y)), (0, True))

@@ -7,12 +7,22 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from sympy import Rational
+from sympy import Integer, Rational
 
 from derive.chain import adjoint_of
 from derive.checking.reading.refusals import NotUnderstood, Refusal, printable
-from derive.checking.reading.values import INDEX, NUMBER, TENSOR, Dims, Space, Value, number
-from derive.definition import Definition
+from derive.checking.reading.values import (
+    IGNORED,
+    INDEX,
+    NUMBER,
+    TENSOR,
+    Dims,
+    Space,
+    Value,
+    number,
+)
+from derive.choices import nonzero
+from derive.definition import IGNORE_INDEX, Definition
 from derive.layout import layouts_of
 from derive.symbols import Axis, Tensor
 
@@ -99,9 +109,13 @@ class Names:
             tensor = self.tensors[mapped]
             kind = KINDS.get(tensor.role, TENSOR)
             by_name = space.by_name and kind == TENSOR
-            return Value(tensor, self.dims(tensor), kind, by_name, storage=FORWARD)
+            e = nonzero(tensor) if tensor.role == "kept" else tensor
+            return Value(e, self.dims(tensor), kind, by_name, storage=FORWARD)
         if mapped in self.adjoints:
             return self.gradient(self.adjoints[mapped], space)
+        if mapped == IGNORE_INDEX and self.definition.ignoring:
+            default = Integer(self.definition.ignoring[0].default)
+            return Value(default, (), IGNORED, storage=FORWARD)
         axis = self.axis(mapped)
         return None if axis is None else number(space.size(axis))
 

@@ -9,14 +9,26 @@ from sympy import Integer
 
 from derive.checking.reading.functions import maximum, minimum, where
 from derive.checking.reading.names import Names
-from derive.checking.reading.picking import hot, indices
+from derive.checking.reading.picking import hot, indices, kept_of
 from derive.checking.reading.refusals import Refusal
 from derive.checking.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
+from derive.choices import with_ignored
 from derive.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
 from derive.symbols import Axis, axes_of
 
 NODES = frozenset(
-    {"Sum", "Max", "OneHot", "Position", "ArgMax", "Broadcast", "Rename", "Flatten", "Unflatten"}
+    {
+        "Sum",
+        "Max",
+        "OneHot",
+        "Kept",
+        "Position",
+        "ArgMax",
+        "Broadcast",
+        "Rename",
+        "Flatten",
+        "Unflatten",
+    }
 )
 
 
@@ -120,7 +132,12 @@ class Notation:
         along = self.axis(axis)
         if along in i.axes:
             raise Refusal(f"the index lies along {along} itself", USAGE["OneHot"])
-        return self.value(hot(i.expression, along), {*i.axes, along}, i)
+        kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
+        return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
+
+    def kept(self, labels) -> Value:
+        i = indices(self.operand(labels), "what Kept takes")
+        return self.value(kept_of(self.space, i), i.axes, i)
 
     def position(self, axis) -> Value:
         along = self.axis(axis)
@@ -198,6 +215,7 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Min": Notation.min,
     "ArgMax": Notation.arg_max,
     "OneHot": Notation.one_hot,
+    "Kept": Notation.kept,
     "Position": Notation.position,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
@@ -212,6 +230,7 @@ USAGE = {
     "Min": "write Min(a, b)",
     "ArgMax": "write ArgMax(x, C)",
     "OneHot": "write OneHot(labels, C)",
+    "Kept": "write Kept(labels)",
     "Position": "write Position(N)",
     "Broadcast": "write Broadcast(x, K)",
     "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",

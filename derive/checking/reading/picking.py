@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sympy import Expr, Mul
+from sympy import Expr, Mul, Piecewise
 
 from derive.checking.reading.operations import Operation, entry, position
 from derive.checking.reading.refusals import Mismatch, Refusal
@@ -16,6 +16,7 @@ from derive.checking.reading.shaping import axis_of_size
 from derive.checking.reading.values import (
     COUNT,
     INDEX,
+    MASK,
     Space,
     Value,
     aligned,
@@ -24,8 +25,9 @@ from derive.checking.reading.values import (
     number,
     product_of,
 )
+from derive.choices import Kept, with_ignored, zero_unless
 from derive.nodes import OneHot, summed
-from derive.symbols import Axis
+from derive.symbols import Axis, Tensor
 
 picking: dict[str, Operation] = {}
 
@@ -70,6 +72,21 @@ def equal_to_count(space: Space, index: Value, count: Value) -> Value:
             "write labels[:, None] == torch.arange(C)",
         )
     return space.made(hot(expressions[0], axis), dims, index.extent.inside(), kind="mask")
+
+
+def kept_of(space: Space, index: Value) -> Expr:
+    """1 where a label counts, else 0."""
+    label, ignoring = index.expression, space.definition.ignoring
+    if not (isinstance(label, Tensor) and label.role == "label"):
+        raise Refusal("this index is no label", "write Kept(labels), or labels != ignore_index")
+    return with_ignored(Kept(label), {i.kept.name: i.kept for i in ignoring})
+
+
+def compared_to_ignored(space: Space, index: Value, equal: bool) -> Value:
+    """``labels != ignore_index``"""
+    kept = kept_of(space, index)
+    e = Piecewise((0, zero_unless(kept)), (1, True)) if equal else kept
+    return space.made(e, index.dims, index.extent.inside(), kind=MASK)
 
 
 # Picking

@@ -22,6 +22,7 @@ Dims = tuple[Axis | None, ...]
 Labels = Sequence[Hashable]
 
 TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count"
+IGNORED = "ignored"  # the index of labels that do not count
 UNDEFINED = (nan, zoo, oo, -oo)
 
 MOST_TERMS = 10_000
@@ -278,7 +279,7 @@ def pointwise(
 ) -> Value:
     """``build`` of the entries of ``values``, broadcast."""
     for value in values:
-        if value.kind in (INDEX, COUNT):
+        if value.kind in (INDEX, COUNT, IGNORED):
             raise Refusal(
                 "an index is no number to calculate with",
                 "meet it as a one-hot, F.one_hot(labels, C), or pick with it: x[range(n), labels]",
