@@ -12,7 +12,7 @@ class NLLNone(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
+    labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
 
     losses = -Sum(OneHot(labels, C) * weight * logprobs, C)
@@ -25,7 +25,7 @@ class NLLSum(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
+    labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
@@ -39,7 +39,7 @@ class NLL(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
+    labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
