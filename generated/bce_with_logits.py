@@ -17,8 +17,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
-- ValueError where C is 0: loss divides by it.
-- ValueError where N is 0: loss divides by it.
+- NaN where C is 0: loss divides by it.
+- NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
@@ -133,7 +133,10 @@ def _checked(
                     tensor.to(number) if name in GIVEN else tensor
                     for name, tensor in zip(names, args)
                 ]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if merged:
                 pairs = zip(result, results)
                 result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
@@ -198,14 +201,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"bce_with_logits: loss divides by it, but C is 0 where C = {sizes['C']}"
-        )
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"bce_with_logits: loss divides by it, but N is 0 where N = {sizes['N']}"
-        )
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged

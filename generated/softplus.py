@@ -193,7 +193,7 @@ def softplus_forward(x: Tensor, beta: float = 1) -> SoftplusForward:
 
     Shapes: x (*N,).
     """
-    y = torch.log1p(torch.exp(beta * x)) / beta
+    y = ((beta * x).clamp(min=0) + torch.log1p(torch.exp(-torch.abs(beta * x)))) / beta
     return SoftplusForward(y, x, beta)
 
 
