@@ -305,7 +305,7 @@ def cross_entropy_none_forward(
     C = logits.shape[1]
     S = logits.shape[2]
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]

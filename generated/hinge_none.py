@@ -214,7 +214,7 @@ def hinge_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> HingeNone
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dx = -torch.where(target * x < 1, dlosses * target, 0)
+    dx = -torch.where(target * x >= 1, 0, dlosses * target)
     return HingeNoneGradients(dx)
 
 
@@ -246,7 +246,7 @@ def hinge_none_chain(
 
     Shapes: dlosses (*N,), x (*N,), target (*N,), missing (*N,), losses (*N,).
     """
-    dmissing = torch.where(missing > 0, dlosses, 0)
+    dmissing = torch.where(missing <= 0, 0, dlosses)
     dx = -dmissing * target
     return HingeNoneChain(dmissing, dlosses, dx)
 
