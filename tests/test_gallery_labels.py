@@ -69,9 +69,8 @@ COMMON = {
     "constant": frozenset({"weight"}),
 }
 SMOOTHED = values("label_smoothing", 0.1, 0.7)
-OF_Z, CAPPED = (
-    {"label_smoothing": 0.1, name: value} for name, value in [("z_weight", 0.5), ("cap", 2)]
-)
+OF_Z = {"label_smoothing": 0.1, "z_weight": 0.5}
+CAPPED = {"label_smoothing": 0.1, "cap": 2}
 OF_LABELS = {
     functional.name: functional
     for functional in [

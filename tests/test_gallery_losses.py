@@ -177,7 +177,7 @@ def test_a_loss_of_an_empty_batch_is_torchs(name):
 
 
 def test_among_no_keys_there_is_none_to_pick():
-    with pytest.raises(ValueError, match="takes a maximum along it, but M is 0"):
+    with pytest.raises(ValueError, match="takes a maximum along it, but N is 0"):
         LOSSES["info_nce"].ours(torch.zeros(0, 3), torch.zeros(0, 3))
 
 
@@ -197,25 +197,32 @@ def test_an_error_is_torchs_at_its_kinks_and_far_out(name, dtype):
                 assert_agrees(loss, arguments, options)
 
 
-def accurate_focal(logits, target, alpha=0.25, gamma=2.0):
+def accurate_bce(logits, target):
+    """torch's own is a difference of equals where the logit is far on the right side."""
+    return -(target * F.logsigmoid(logits) + (1 - target) * F.logsigmoid(-logits))
+
+
+def accurate_focal(logits, target):
     missed = logits.sigmoid() * (1 - target) + (-logits).sigmoid() * target
-    balance = alpha * target + (1 - alpha) * (1 - target)
-    return balance * missed**gamma * bce(logits, target, reduction="none")
+    balance = 0.25 * target + 0.75 * (1 - target)
+    return balance * missed**2 * accurate_bce(logits, target)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("target", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize("logit", [0.0, 20, -20, 100, -100, 1e4, -1e4])
-@pytest.mark.parametrize("name", ["bce_with_logits_none", "focal_none"])
-def test_a_binary_cross_entropy_is_accurate_far_out(name, logit, target, dtype):
-    """The cross entropy by itself; the focal loss, which torch too computes from 1 less what is
-    nearly 1, beside an entry of ordinary size.
+def test_a_binary_cross_entropy_is_accurate_far_out(logit, target, dtype):
+    """The value by itself; the gradient, a difference of what is nearly equal with torch too, and
+    the focal loss, which is made of one, beside those of an ordinary logit.
     """
-    focal_loss = name == "focal_none"
-    logits = torch.tensor([logit, 0.5] if focal_loss else [logit], dtype=dtype)
-    reference = accurate_focal if focal_loss else LOSSES[name].reference
+    logits = torch.tensor([logit, 0.5], dtype=dtype)
     arguments = {"logits": logits, "target": torch.full_like(logits, target)}
-    assert_agrees(Functional(name, reference, answers), arguments)
+    for name, reference in {"bce_with_logits": accurate_bce, "focal": accurate_focal}.items():
+        assert_agrees(Functional(f"{name}_none", reference, answers), arguments)
+    value = LOSSES["bce_with_logits_none"].ours(*arguments.values()).double()
+    exact = accurate_bce(*(tensor.double() for tensor in arguments.values()))
+    tiny = torch.finfo(dtype).tiny
+    torch.testing.assert_close(value, exact, rtol=TOLERANCES[dtype], atol=tiny)
 
 
 @pytest.mark.parametrize("name", ["kl_div", "kl_div_sum", "kl_div_none", "kl_div_batchmean"])

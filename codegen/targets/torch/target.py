@@ -289,8 +289,7 @@ class _Page:
             for r in self.program.requirements
         ]
         found += [
-            f"NaN where {axis} is 0: {name} divides by it."
-            for name, axis in self.program.means
+            f"NaN where {axis} is 0: {name} divides by it." for name, axis in self.program.means
         ]
         given = self.given()
         for label, axis in self.program.labels:
