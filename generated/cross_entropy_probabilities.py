@@ -261,7 +261,7 @@ def cross_entropy_probabilities_forward(
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]

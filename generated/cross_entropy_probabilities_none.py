@@ -256,7 +256,7 @@ def cross_entropy_probabilities_none_forward(
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
     C = logits.shape[1]
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]

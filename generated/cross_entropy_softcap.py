@@ -314,7 +314,7 @@ def cross_entropy_softcap_forward(
     S = logits.shape[2]
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
     capped = cap * torch.tanh(logits / cap)
-    capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_capped_shifted = torch.exp(capped_shifted)
     exp_capped_sum_scaled = exp_capped_shifted.sum(1)
     loss_losses_probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]

@@ -377,7 +377,7 @@ def cross_entropy_z_loss_backward(
     entropy_losses_counted (N, *S), entropy_counted_sum (), log_z (N, *S), excess_sum ().
     """
     C = logits.shape[1]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * ((2 * z_weight / excess_sum * log_z[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum) * torch.exp(logits - log_z[:, None]) + (1 - label_smoothing) / entropy_counted_sum * entropy_losses_counted[:, None] * torch.exp(logits - log_z[:, None]) - label_smoothing / C / entropy_counted_sum * weight[:, None])
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss * ((2 * z_weight / excess_sum * log_z[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum) * torch.exp(logits - log_z[:, None]) + (1 - label_smoothing) / entropy_counted_sum * entropy_losses_counted[:, None] * torch.exp(logits - log_z[:, None]) - label_smoothing / C / entropy_counted_sum * weight[:, None]), 0)
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted, 0).unsqueeze(1))
     return CrossEntropyZLossGradients(dlogits)
 

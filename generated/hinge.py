@@ -223,7 +223,7 @@ def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeGradients:
     Shapes: dloss (), x (*N,), target (*N,).
     """
     N = x.shape[0]
-    dx = -torch.where(target * x < 1, dloss / N * target, 0)
+    dx = -torch.where(target * x >= 1, 0, dloss / N * target)
     return HingeGradients(dx)
 
 
@@ -260,7 +260,7 @@ def hinge_chain(
     """
     N = x.shape[0]
     dlosses = (1 / N * dloss).expand(N)
-    dlosses_missing = torch.where(losses_missing > 0, dlosses, 0)
+    dlosses_missing = torch.where(losses_missing <= 0, 0, dlosses)
     dx = -dlosses_missing * target
     return HingeChain(dlosses_missing, dlosses, dloss, dx)
 

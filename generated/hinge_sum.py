@@ -217,7 +217,7 @@ def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGrad
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
-    dx = -torch.where(target * x < 1, dloss * target, 0)
+    dx = -torch.where(target * x >= 1, 0, dloss * target)
     return HingeSumGradients(dx)
 
 
@@ -253,7 +253,7 @@ def hinge_sum_chain(
     """
     N = x.shape[0]
     dlosses = dloss.expand(N)
-    dlosses_missing = torch.where(losses_missing > 0, dlosses, 0)
+    dlosses_missing = torch.where(losses_missing <= 0, 0, dlosses)
     dx = -dlosses_missing * target
     return HingeSumChain(dlosses_missing, dlosses, dloss, dx)
 
