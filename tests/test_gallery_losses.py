@@ -181,7 +181,7 @@ def test_among_no_keys_there_is_none_to_pick():
         LOSSES["info_nce"].ours(torch.zeros(0, 3), torch.zeros(0, 3))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 @pytest.mark.parametrize("name", ["mse", "l1", "smooth_l1", "huber", "hinge", "log_cosh"])
 def test_an_error_is_torchs_at_its_kinks_and_far_out(name, dtype):
     """Entry by entry: a small one is compared with itself, not with the largest."""
