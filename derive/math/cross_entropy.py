@@ -112,8 +112,9 @@ class CrossEntropyProbabilitiesNone(Forward):
     label_smoothing = Scalar(0)
 
     probs = exp(logits) / Sum(exp(logits), C)
+    logprobs = log(probs)
     smoothed = (1 - label_smoothing) * target + label_smoothing / C
-    losses = -Sum(smoothed * weight * log(probs), C)
+    losses = -Sum(smoothed * weight * logprobs, C)
 
 
 class CrossEntropyProbabilitiesSum(Forward):
