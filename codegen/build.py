@@ -96,6 +96,7 @@ class _Builder:
             ),
             fixed=tuple((self.sizes[axis], n) for axis, n in definition.fixed.items()),
             requirements=tuple(self._requirements()),
+            means=tuple((name, axis.name) for axis, name in self._sizes_divided_by().items()),
             labels=tuple(self._label_ranges()),
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             forward=self._forward(),
@@ -391,17 +392,15 @@ class _Builder:
     # -- what is refused ------------------------------------------------------
 
     def _requirements(self) -> Iterable[Requirement]:
-        """Sizes at which the mathematics divides by zero, or takes the maximum of nothing."""
+        """Sizes at which the mathematics divides by zero, or takes the maximum of nothing.
+
+        A size itself may be divided by: the mean of nothing is NaN.
+        """
         seen: set[Expr] = set()
         lowering = Lowering({}, self.definition.axes)
-        formulas: list[tuple[str, Expr]] = [
-            (t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)
-        ]
-        formulas += [(s.name, s.expression) for s in self.definition.statements]
-        formulas += [(v.tensor.name, v.expression) for v in self.plan]
-        for name, e in formulas:
+        for name, e in self._formulas():
             for divisor in size_divisors(e):
-                if divisor not in seen:
+                if divisor not in seen and not isinstance(divisor, Axis):
                     seen.add(divisor)
                     yield Requirement(
                         lowering.value(divisor, ()),
@@ -442,6 +441,23 @@ class _Builder:
                         else f"splits {flat} into {' x '.join(a.name for a in parts)}",
                         tuple((a.name, self.sizes[a]) for a in (flat, *parts)),
                     )
+
+    def _formulas(self) -> list[tuple[str, Expr]]:
+        """What the functions compute before anything is differentiated, with its name."""
+        return [
+            *((t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)),
+            *((s.name, s.expression) for s in self.definition.statements),
+            *((v.tensor.name, v.expression) for v in self.plan),
+        ]
+
+    def _sizes_divided_by(self) -> dict[Axis, str]:
+        """The sizes that are divided by as they are, each with the first statement that does so."""
+        found: dict[Axis, str] = {}
+        for name, e in self._formulas():
+            for divisor in size_divisors(e):
+                if isinstance(divisor, Axis):
+                    found.setdefault(divisor, name)
+        return found
 
     def _label_ranges(self) -> Iterable[tuple[str, str]]:
         """(label, axis) for every axis that a label indexes."""

@@ -408,7 +408,8 @@ class Program:
     """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
 
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
-    number of dimensions, and ``ignored`` the labels that may be ignored.
+    number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
+    axis): it divides by that size, which may be 0.
     """
 
     name: str
@@ -423,6 +424,7 @@ class Program:
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
     fixed: tuple[tuple[str, int], ...]
     requirements: tuple[Requirement, ...]
+    means: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
     ignored: tuple[str, ...]
     forward: Function

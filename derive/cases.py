@@ -195,7 +195,7 @@ def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
 
 def _chosen(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
     """``e`` and the signs where ``asked`` has its sign; where that is 0, it is solved for one of
-    its symbols.
+    its symbols, or is 0 wherever it is met if it is a product.
     """
     made: dict = {}
     side = signs[asked]
@@ -217,4 +217,6 @@ def _chosen(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
                 rest = {k: sign for k, sign in signs.items() if k != asked}
                 signs = {expand(k.xreplace(solved)): sign for k, sign in rest.items()}
                 return e.xreplace(solved), signs
+        if isinstance(asked, Mul):
+            e = e.subs(asked, 0)
     return e, signs

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, expand_mul, powsimp
 
+from derive.choices import without_gap
 from derive.definition import Definition, Statement
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, renamed, summed
@@ -211,6 +212,7 @@ def _local_derivative(e: Expr, leaf: Expr) -> Expr:
     derivative = e.xreplace(variables).diff(variables[leaf])
     if any(not power.exp.is_number for power in derivative.atoms(Pow)):
         derivative = powsimp(derivative, combine="exp")  # n*x**(n - 1): x may be zero in n*x**n/x
+    derivative = derivative.replace(lambda node: isinstance(node, Piecewise), without_gap)
     return derivative.xreplace({variable: other for other, variable in variables.items()})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Expr, Integer, Mul, Ne, Not, Piecewise
+from sympy import Eq, Expr, Integer, Mul, Ne, Not, Piecewise
 
 from derive.errors import NotationError
 from derive.nodes import OneHot, Sum, summed
@@ -82,6 +82,22 @@ def _kept_outside(total: Sum) -> Expr:
         if any(t.role == "kept" for t in tensors_in(f)) and not axes_of(f) & set(total.axes)
     ]
     return Mul(*outside, total.on(Mul(*(f for f in factors if f not in outside))))
+
+
+def without_gap(choice: Piecewise) -> Expr:
+    """Piecewise((a, t != v), (b, True)) = a, where a is a polynomial in t that is b at t = v: there
+    is no gap to fill. Other choices are returned as they are.
+    """
+    if len(choice.args) != 2:
+        return choice
+    (first, condition), (last, _) = choice.args
+    if isinstance(condition, Eq):
+        first, last, condition = last, first, Not(condition)
+    if not isinstance(condition, Ne) or not condition.lhs.is_Symbol:
+        return choice
+    t, v = condition.args
+    continues = first.is_polynomial(t) and first.xreplace({t: v}) == last
+    return first if continues else choice
 
 
 def zero_unless(e: Expr):

@@ -42,6 +42,7 @@ from sympy import (
 from sympy.core.function import UndefinedFunction
 
 from derive.cases import vanishes_by_cases
+from derive.choices import without_gap
 from derive.fractions import Fractions
 from derive.positive import is_positive, scaled, split_log
 
@@ -221,6 +222,8 @@ class ZeroTest:
         return -symbol if flip else symbol
 
     def _choice(self, e: Piecewise) -> Expr:
+        if not isinstance(whole := without_gap(e), Piecewise):
+            return self.rational(whole)
         value: Expr = S.Zero
         for chosen, condition in reversed(e.args):
             if condition is S.true:

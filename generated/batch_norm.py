@@ -19,8 +19,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 
 At the edges:
 
-- ValueError where N is 0: mean divides by it.
 - ValueError where N - 1 is 0: var divides by it.
+- NaN where N is 0: mean divides by it.
 - TypeError for inputs that are not floating point.
 - ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end.
@@ -114,7 +114,10 @@ def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...
                     known[kind] = converts, sizes
             if converts:
                 format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if not converts or not rounds:
                 return result
             rounded = [value.to(format) for value in result[:rounds]]
@@ -152,10 +155,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"batch_norm: mean divides by it, but N is 0 where N = {sizes['N']}"
-        )
     if "N" in sizes and sizes["N"] - 1 == 0:
         raise ValueError(
             f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}"

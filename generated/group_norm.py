@@ -21,8 +21,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - ValueError where C is not G * K: grouped splits C into G x K.
-- ValueError where K is 0: mean divides by it.
-- ValueError where S is 0: mean divides by it.
+- NaN where K is 0: mean divides by it.
+- NaN where S is 0: mean divides by it.
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point.
@@ -130,7 +130,10 @@ def _checked(
                 args = [*tensors, *args[count:]]
             if converts:
                 format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if merged:
                 pairs = zip(result, results)
                 result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
@@ -179,14 +182,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     if "C" in sizes and "groups" in sizes and "K" in sizes and sizes["C"] != sizes["groups"] * sizes["K"]:
         raise ValueError(
             f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {sizes['C']}, G = {sizes['groups']}, K = {sizes['K']}"
-        )
-    if "K" in sizes and sizes["K"] == 0:
-        raise ValueError(
-            f"group_norm: mean divides by it, but K is 0 where K = {sizes['K']}"
-        )
-    if "S" in sizes and sizes["S"] == 0:
-        raise ValueError(
-            f"group_norm: mean divides by it, but S is 0 where S = {sizes['S']}"
         )
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()

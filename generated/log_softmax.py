@@ -197,7 +197,7 @@ def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
 
     Shapes: x (*N, C).
     """
-    x_shifted = x - x.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    x_shifted = x - x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_x_shifted = torch.exp(x_shifted)
     exp_x_sum_scaled = exp_x_shifted.sum(1)
     probs = exp_x_shifted / exp_x_sum_scaled[:, None]

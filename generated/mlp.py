@@ -29,9 +29,9 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - ValueError where K is not E * T: embcat flattens T x E into K.
-- ValueError where N is 0: hpreact_mean divides by it.
 - ValueError where N - 1 is 0: hpreact_var divides by it.
 - ValueError where V is 0: loss_logit_maxes takes a maximum along it.
+- NaN where N is 0: hpreact_mean divides by it.
 - TypeError where contexts is not of integers.
 - IndexError where contexts is outside of 0 .. V - 1.
 - TypeError where labels is not of integers.
@@ -180,6 +180,8 @@ def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...
                 for name in LABELS.keys() & layouts.keys():
                     _check_range(name, args[names.index(name)], sizes)
                 raise
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if not converts or not rounds:
                 return result
             rounded = [value.to(format) for value in result[:rounds]]
@@ -226,10 +228,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
     if "K" in sizes and "T" in sizes and "E" in sizes and sizes["K"] != sizes["E"] * sizes["T"]:
         raise ValueError(
             f"mlp: embcat flattens T x E into K, but K is not E * T where K = {sizes['K']}, T = {sizes['T']}, E = {sizes['E']}"
-        )
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"mlp: hpreact_mean divides by it, but N is 0 where N = {sizes['N']}"
         )
     if "N" in sizes and sizes["N"] - 1 == 0:
         raise ValueError(

@@ -17,7 +17,7 @@ every size by the derivative of indexed sums.
 
 At the edges:
 
-- ValueError where N is 0: loss divides by it.
+- NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point.
@@ -114,7 +114,10 @@ def _checked(
                 args = [*tensors, *args[count:]]
             if converts:
                 format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if merged:
                 pairs = zip(result, results)
                 result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
@@ -158,10 +161,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"mse: loss divides by it, but N is 0 where N = {sizes['N']}"
-        )
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged

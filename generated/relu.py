@@ -201,7 +201,7 @@ def relu_backward(dy: Tensor, x: Tensor) -> ReluGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
-    dx = torch.where(x > 0, dy, 0)
+    dx = torch.where(x <= 0, 0, dy)
     return ReluGradients(dx)
 
 
@@ -221,7 +221,7 @@ def relu_chain(dy: Tensor, x: Tensor, y: Tensor) -> ReluChain:
 
     Shapes: dy (*N,), x (*N,), y (*N,).
     """
-    dx = torch.where(x > 0, dy, 0)
+    dx = torch.where(x <= 0, 0, dy)
     return ReluChain(dy, dx)
 
 

@@ -195,7 +195,7 @@ def softmax_forward(x: Tensor) -> SoftmaxForward:
 
     Shapes: x (*N, C).
     """
-    exp_x_shifted = torch.exp(x - x.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0))
+    exp_x_shifted = torch.exp(x - x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
     y = exp_x_shifted / exp_x_shifted.sum(1, keepdim=True)
     return SoftmaxForward(y)
 

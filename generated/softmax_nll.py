@@ -18,7 +18,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 At the edges:
 
 - ValueError where C is 0: logit_maxes takes a maximum along it.
-- ValueError where N is 0: loss divides by it.
+- NaN where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
 - TypeError for inputs that are not floating point.
@@ -121,6 +121,8 @@ def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...
                 for name in LABELS.keys() & layouts.keys():
                     _check_range(name, args[names.index(name)], sizes)
                 raise
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if not converts or not rounds:
                 return result
             rounded = [value.to(format) for value in result[:rounds]]
@@ -165,10 +167,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
     if "C" in sizes and sizes["C"] == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"softmax_nll: loss divides by it, but N is 0 where N = {sizes['N']}"
         )
     return converts, sizes
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 
-import pytest
 import torch
 from references import drawing
 from torch import Tensor
@@ -27,6 +26,8 @@ TOLERANCES = {
 OF_AUTOGRAD = 4  # times the error of torch's own, where the answer cancels to zero
 LAYOUTS = ("contiguous", "transposed", "strided", "expanded upstream")
 SHAPES = ((7,), (4, 3), (2, 5, 3), (3, 2, 4, 5), (2, 3, 2, 4, 3))  # rank 1 to 5
+
+REDUCTIONS = {"": "mean", "_sum": "sum", "_none": "none"}  # names of ours, options of torch
 
 Draw = Callable[..., Tensor]
 Arguments = Mapping[str, Tensor | None]
@@ -65,6 +66,19 @@ class Functional:
                 yield options, without
 
 
+def reduced(name, reference, arguments, *, reductions=REDUCTIONS, **more) -> list[Functional]:
+    """The functional with each of the reductions."""
+    return [
+        Functional(name + suffix, partial(reference, reduction=reduction), arguments, **more)
+        for suffix, reduction in reductions.items()
+    ]
+
+
+def values(name: str, *chosen: float) -> tuple[Mapping[str, float], ...]:
+    """The default of an option, and each of these values of it."""
+    return ({}, *({name: value} for value in chosen))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A value, and the gradients of the arguments by their names."""
@@ -95,8 +109,8 @@ def outcome(
 def assert_agrees(
     functional: Functional, arguments: Arguments, options=None, upstream: Tensor | None = None
 ) -> None:
-    """Values and gradients are those of the reference, within the tolerance of their dtype; the
-    upstream gradient is random where none is given.
+    """Values and gradients are those of the reference, within the tolerance of their dtype or the
+    smallest number with all its digits; the upstream gradient is random where none is given.
     """
     options = options or {}
     if upstream is None:
@@ -110,10 +124,11 @@ def assert_agrees(
         assert got[name].dtype == dtype, f"{name} is of {got[name].dtype}, not of {dtype}"
         assert got[name].shape == reference.shape, f"{name}: {got[name].shape}, {reference.shape}"
         error, scale = distance(got[name], reference), largest_finite(reference)
-        if error <= TOLERANCES[dtype] * scale:
+        allowed = max(TOLERANCES[dtype] * scale, torch.finfo(dtype).tiny)
+        if error <= allowed:
             continue
         torchs = error_of_autograd(functional, arguments, options, upstream, name)
-        allowed = max(TOLERANCES[dtype] * scale, OF_AUTOGRAD * torchs)
+        allowed = max(allowed, OF_AUTOGRAD * torchs)
         assert error <= allowed, (
             f"{functional}({options}): {name} in {dtype} is {error:.2g} away, allowed is "
             f"{allowed:.2g}, for {arguments}:\n{got[name]}\n{reference}"
@@ -189,15 +204,6 @@ def drawn_upstream(functional, arguments, options, draw: Draw, layout="contiguou
         return draw(1).squeeze().to(like.dtype).expand(like.shape)
     upstream = draw(max(like.numel(), 1))[: like.numel()].reshape(like.shape)
     return laid_out(upstream.to(like.dtype), layout)
-
-
-def expect_failure(request, missing: Mapping[tuple, str], *case) -> None:
-    """Mark the running test as one that must fail, where ``missing`` names the mechanism that its
-    case lacks; None in a key stands for everything.
-    """
-    for key, reason in missing.items():
-        if all(part is None or part == own for part, own in zip(key, case, strict=True)):
-            request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:

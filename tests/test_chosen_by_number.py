@@ -43,6 +43,22 @@ CASES = {
 }
 
 
+def test_what_a_number_leaves_out_is_not_met(tmp_path):
+    """Where the number is 0 an infinity in what it multiplies does not count; the gradient, which
+    is finite and the same on both sides, needs no choice.
+    """
+    lines, *_ = CASES["EqualToANumber"]
+    body = "".join(f"    {line}\n" for line in lines).replace("x**2", "log(x)")
+    function, _, result = generated(forward_file(tmp_path, "LeftOut", body), tmp_path)
+    x = torch.tensor([[0.0, 1.0]], requires_grad=True)
+    assert function(x).item() == 1 and function(x, a=0.5).item() == -torch.inf
+    (formula,) = result.program.formulas
+    assert "Piecewise" not in formula
+    kept = body.replace("(0, Eq(a, 0))", "(1, Eq(a, 0))").replace("a * Sum", "a * C * Sum")
+    function, _, result = generated(forward_file(tmp_path, "Kept", kept), tmp_path)
+    assert function(x).item() == 2
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_both_branches_are_tensors(name, tmp_path):
     lines, by_hand, shape = CASES[name]

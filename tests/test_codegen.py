@@ -44,6 +44,7 @@ def numbers_of(definition) -> set[int]:
     """The whole numbers that the mathematics writes itself."""
     written = {n for s in definition.statements for n in s.expression.atoms(Integer)}
     defaults = {n for _, n in definition.scalars if isinstance(n, int)}
+    defaults |= {abs(ignoring.default) for ignoring in definition.ignoring}
     return {*map(int, written), *defaults, *definition.fixed.values()}
 
 

@@ -32,6 +32,24 @@ def test_sizes_at_which_a_divisor_is_not_positive_are_left_out(divisor, tmp_path
         function(torch.randn(*shape))
 
 
+def test_a_size_itself_may_be_divided_by(tmp_path):
+    """A mean of nothing is NaN, as torch's; a number divided by no size is refused."""
+    body = "    x = Input(N, C)\n    y = Sum(x**2, N) / N / (C - 1)\n"
+    function, module, result = generated(forward_file(tmp_path, "Mean", body), tmp_path)
+    assert "NaN where N is 0: y divides by it." in result.text
+    for shape in ((0, 3), (0, 2), (4, 0)):
+        ours, theirs = (torch.zeros(shape, requires_grad=True) for _ in range(2))
+        y, expected = function(ours), (theirs**2).mean(0) / (shape[1] - 1)
+        torch.testing.assert_close(y, expected, equal_nan=True)
+        for value in (y, expected):
+            value.backward(torch.ones_like(value))
+        assert torch.equal(ours.grad, theirs.grad)
+    with pytest.raises(ValueError, match="C - 1 is 0"):
+        function(torch.zeros(0, 1))
+    with pytest.raises(ValueError, match="mean_atoms divides a number by a size of 0"):
+        module.mean_atoms(torch.zeros(0, 3))
+
+
 def test_residual_variance(tmp_path):
     function, _, _ = generated(forward_file(tmp_path, "Residual", BODIES["N - 2"]), tmp_path)
     assert_same_gradients(function, lambda x: ((x - x.mean()) ** 2).sum() / (len(x) - 2), draw(9))

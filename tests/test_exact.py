@@ -48,6 +48,8 @@ other = Indicator("i1 of another row", "another row")
         i1 * i2,
         i1**3 - i1,
         Piecewise((x, x < y), (y, True)) ** 2 - Piecewise((x**2, x < y), (y**2, True)),
+        Piecewise((x * exp(y), sympy.Ne(x, 0)), (0, True)) - x * exp(y),
+        log(1 + exp(x * y)) - Piecewise((x * y, x * y >= 0), (0, True)) - log(1 + exp(-Abs(x * y))),
     ],
     ids=str,
 )
@@ -71,6 +73,8 @@ def test_what_is_zero_is_recognised(e):
         log(x * y) - log(x) - log(y),  # x and y may be negative
         x ** (2 * a) - x**a,
         Piecewise((x, x < y), (y, True)) - x,
+        Piecewise((x * exp(y), sympy.Ne(x, 0)), (1, True)) - x * exp(y),
+        Piecewise((x * y, x * y >= 0), (0, True)) - x * y,
         sympy.zoo,
         sympy.nan,
         x / (x - x) if False else 1 / x - 1 / (x + Rational(1, 10**9)),

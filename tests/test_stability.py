@@ -188,8 +188,18 @@ def test_value_and_gradient_are_those_of_torch(made, name, size, dtype):
 
 INFINITE = {
     "LogSumExp": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.inf, 0.0, 1.0]],
-    "Softmax": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.nan, 0.0, 1.0]],
-    "LogSoftmax": [[-torch.inf, 0.0, 1.0], [-torch.inf] * 3, [torch.nan, 0.0, 1.0]],
+    "Softmax": [
+        [-torch.inf, 0.0, 1.0],
+        [-torch.inf] * 3,
+        [torch.inf, 0.0, 1.0],
+        [torch.nan, 0.0, 1.0],
+    ],
+    "LogSoftmax": [
+        [-torch.inf, 0.0, 1.0],
+        [-torch.inf] * 3,
+        [torch.inf, 0.0, 1.0],
+        [torch.nan, 0.0, 1.0],
+    ],
     "Softplus": [[torch.inf, -torch.inf, torch.nan]],
     "Sigmoid": [[torch.inf, -torch.inf, torch.nan]],
     "LogSigmoid": [[torch.inf, -torch.inf, torch.nan]],

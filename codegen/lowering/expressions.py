@@ -64,6 +64,7 @@ from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
 from derive.nodes import Max, OneHot, Peak, Position, Reshaping, Sum, renamed
+from derive.positive import is_positive
 from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
@@ -165,6 +166,8 @@ class Lowering:
 
     def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
         negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+        if negative and isinstance(-term, Peak):
+            return reduced(self, "subtracted peak", -term, frame, picked), negative
         return self.value(-term if negative else term, frame, picked), negative
 
     def _product(self, e: Mul, frame, picked) -> Value:
@@ -217,18 +220,21 @@ class Lowering:
     def _selected(self, e: Mul, frame, picked) -> Value | None:
         """A product with a 0/1 factor as a choice, so that where it is 0 the rest is never met:
         0 times an infinity is no number. The rest is what is no larger than the condition, if there
-        is any: a factor of full size is touched once.
+        is any and what is larger divides by no data: a factor of full size is touched once. The
+        branches stay in their order: of what is no number neither the condition holds nor its
+        opposite.
         """
-        tests = [(f, test) for f in e.args if (test := zero_unless(f)) is not None]
-        if not tests:
+        factor = next((f for f in e.args if zero_unless(f) is not None), None)
+        if factor is None:
             return None
-        factor, test = tests[0]
         rest = [f for f in e.args if f is not factor]
         chosen = [f for f in rest if axes_at(f, picked) <= axes_at(factor, picked)]
-        if all(f.is_number for f in chosen):
+        if all(f.is_number for f in chosen) or any(
+            _may_be_infinite(f) for f in rest if f not in chosen
+        ):
             chosen = rest
         others = Mul(*(f for f in rest if f not in chosen))
-        pairs = (Mul(*chosen), test), (0, True)
+        pairs = [(0 if branch == 0 else Mul(*chosen), test) for branch, test in factor.args]
         value = self._choice(Piecewise(*pairs, evaluate=False), frame, picked)
         if others == 1:
             return value
@@ -375,6 +381,12 @@ def _gathered_in_choice(e: Mul) -> Expr | None:
             outside = [f for f in e.args if f is not choice and f not in inside]
             return Mul(Piecewise(*branches), *outside)
     return None
+
+
+def _may_be_infinite(e: Expr) -> bool:
+    """Whether ``e`` divides by data that may be 0 as far as its form tells."""
+    divisors = [power.base for power in e.atoms(Pow) if power.exp.is_negative]
+    return any(not is_constant(base) and not is_positive(base) for base in divisors)
 
 
 def _sign_absorbed(e: Mul) -> Expr | None:

@@ -2,7 +2,7 @@
 
 from sympy import log
 
-from derive import Axes, Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Given, Input, Sum
 from derive.math.sigmoid import Sigmoid
 
 N, C = Axes("N"), Axis("C")
@@ -17,8 +17,8 @@ class BCEWithLogitsNone(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Input(N, C)
-    pos_weight = Input(C)
+    weight = Given(N, C, default=1)
+    pos_weight = Given(C, default=1)
 
     probs = Sigmoid(logits)
     likelihood = pos_weight * target * log(probs) + (1 - target) * log(1 - probs)
@@ -33,8 +33,8 @@ class BCEWithLogitsSum(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Input(N, C)
-    pos_weight = Input(C)
+    weight = Given(N, C, default=1)
+    pos_weight = Given(C, default=1)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
     loss = Sum(losses, N, C)
@@ -48,8 +48,8 @@ class BCEWithLogits(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Input(N, C)
-    pos_weight = Input(C)
+    weight = Given(N, C, default=1)
+    pos_weight = Given(C, default=1)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
     loss = Sum(losses, N, C) / (N * C)

@@ -2,7 +2,7 @@
 
 from sympy import Eq, Piecewise, sqrt
 
-from derive import Axes, Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Given, Input, Scalar, Sum
 
 N, C = Axes("N"), Axis("C")
 
@@ -16,7 +16,7 @@ class CosineEmbeddingNone(Forward):
 
     x1 = Input(N, C)
     x2 = Input(N, C)
-    target = Input(N)
+    target = Given(N)
     margin = Scalar(0)
     eps = Scalar(1e-12)
 
@@ -39,7 +39,7 @@ class CosineEmbeddingSum(Forward):
 
     x1 = Input(N, C)
     x2 = Input(N, C)
-    target = Input(N)
+    target = Given(N)
     margin = Scalar(0)
     eps = Scalar(1e-12)
 
@@ -55,7 +55,7 @@ class CosineEmbedding(Forward):
 
     x1 = Input(N, C)
     x2 = Input(N, C)
-    target = Input(N)
+    target = Given(N)
     margin = Scalar(0)
     eps = Scalar(1e-12)
 

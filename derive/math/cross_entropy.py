@@ -1,8 +1,8 @@
 """The cross entropy of labels and a softmax, and what training adds to it."""
 
-from sympy import exp, log, tanh
+from sympy import Ne, Piecewise, exp, log, tanh
 
-from derive import Axes, Axis, Forward, Input, Label, OneHot, Scalar, Sum
+from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Scalar, Sum
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 
@@ -12,18 +12,24 @@ class CrossEntropyNone(Forward):
 
     Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31; the smoothed
     target is that of Szegedy et al. (2016), "Rethinking the inception architecture for computer
-    vision", section 7; every class counts with its weight.
+    vision", section 7; every class counts with its weight. Without smoothing an impossible class,
+    whose logit is ``-oo``, costs nothing where it is not the label.
     """
 
     logits = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     probs = exp(logits) / Sum(exp(logits), C)
     logprobs = log(probs)
-    target = (1 - label_smoothing) * OneHot(labels, C) + label_smoothing / C
-    losses = -Sum(target * weight * logprobs, C)
+    counted = Sum(OneHot(labels, C) * weight, C)
+    picked = counted * Sum(OneHot(labels, C) * logprobs, C)
+    smoothing = Piecewise(
+        (label_smoothing * Kept(labels) * Sum(weight * logprobs, C) / C, Ne(label_smoothing, 0)),
+        (0, True),
+    )
+    losses = (label_smoothing - 1) * picked - smoothing
 
 
 class CrossEntropySum(Forward):
@@ -33,8 +39,8 @@ class CrossEntropySum(Forward):
     """
 
     logits = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
@@ -48,8 +54,8 @@ class CrossEntropy(Forward):
     """
 
     logits = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
@@ -60,18 +66,20 @@ class CrossEntropy(Forward):
 class CrossEntropyZLoss(Forward):
     """The mean cross entropy, plus a cost that holds the normalizer of the softmax at 1.
 
-    Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways", section 5.
+    Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways", section 5; the
+    cost is the mean over the rows that count, each alike.
     """
 
     logits = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
     z_weight = Scalar(1e-4)
 
     entropy = CrossEntropy(logits, labels, weight, label_smoothing)
     log_z = log(Sum(exp(logits), C))
-    loss = entropy + z_weight * Sum(log_z**2, N, S) / (N * S)
+    excess = Sum(Kept(labels) * log_z**2, N, S) / Sum(Kept(labels), N, S)
+    loss = entropy + z_weight * excess
 
 
 class CrossEntropySoftcap(Forward):
@@ -82,10 +90,58 @@ class CrossEntropySoftcap(Forward):
     """
 
     logits = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
     label_smoothing = Scalar(0)
     cap = Scalar(30)
 
     capped = cap * tanh(logits / cap)
     loss = CrossEntropy(capped, labels, weight, label_smoothing)
+
+
+class CrossEntropyProbabilitiesNone(Forward):
+    """The cross entropy of every row, relative to a probability for each of its classes.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51; smoothed and
+    weighted as `CrossEntropyNone`.
+    """
+
+    logits = Input(N, C, S)
+    target = Input(N, C, S)
+    weight = Given(C, default=1)
+    label_smoothing = Scalar(0)
+
+    probs = exp(logits) / Sum(exp(logits), C)
+    logprobs = log(probs)
+    smoothed = (1 - label_smoothing) * target + label_smoothing / C
+    losses = -Sum(smoothed * weight * logprobs, C)
+
+
+class CrossEntropyProbabilitiesSum(Forward):
+    """The sum over all rows.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
+    """
+
+    logits = Input(N, C, S)
+    target = Input(N, C, S)
+    weight = Given(C, default=1)
+    label_smoothing = Scalar(0)
+
+    losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
+    loss = Sum(losses, N, S)
+
+
+class CrossEntropyProbabilities(Forward):
+    """The mean over all rows, each counted alike.
+
+    Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
+    """
+
+    logits = Input(N, C, S)
+    target = Input(N, C, S)
+    weight = Given(C, default=1)
+    label_smoothing = Scalar(0)
+
+    losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
+    loss = Sum(losses, N, S) / (N * S)

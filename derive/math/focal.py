@@ -1,8 +1,9 @@
 """The focal loss."""
 
-from sympy import Piecewise, log
+from sympy import Piecewise
 
 from derive import Axes, Forward, Input, Scalar, Sum
+from derive.math.bce_with_logits import BCEWithLogitsNone
 from derive.math.sigmoid import Sigmoid
 
 N = Axes("N")
@@ -24,8 +25,8 @@ class FocalNone(Forward):
     met = probs * target + (1 - probs) * (1 - target)
     balanced = alpha * target + (1 - alpha) * (1 - target)
     balance = Piecewise((balanced, alpha >= 0), (1, True))
-    likelihood = target * log(probs) + (1 - target) * log(1 - probs)
-    losses = -balance * (1 - met) ** gamma * likelihood
+    entropies = BCEWithLogitsNone(logits, target)
+    losses = balance * (1 - met) ** gamma * entropies
 
 
 class FocalSum(Forward):

@@ -2,7 +2,7 @@
 
 from sympy import Piecewise
 
-from derive import Axes, Forward, Input, Sum
+from derive import Axes, Forward, Given, Input, Sum
 
 N = Axes("N")
 
@@ -15,7 +15,7 @@ class HingeNone(Forward):
     """
 
     x = Input(N)
-    target = Input(N)
+    target = Given(N)
 
     missing = 1 - target * x
     losses = Piecewise((0, missing <= 0), (missing, True))
@@ -29,7 +29,7 @@ class HingeSum(Forward):
     """
 
     x = Input(N)
-    target = Input(N)
+    target = Given(N)
 
     losses = HingeNone(x, target)
     loss = Sum(losses, N)
@@ -43,7 +43,7 @@ class Hinge(Forward):
     """
 
     x = Input(N)
-    target = Input(N)
+    target = Given(N)
 
     losses = HingeNone(x, target)
     loss = Sum(losses, N) / N

@@ -1,6 +1,6 @@
 """The negative log likelihood of labels."""
 
-from derive import Axes, Axis, Forward, Input, Label, OneHot, Sum
+from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Sum
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 
@@ -12,8 +12,8 @@ class NLLNone(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
 
     losses = -Sum(OneHot(labels, C) * weight * logprobs, C)
 
@@ -25,8 +25,8 @@ class NLLSum(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
     loss = Sum(losses, N, S)
@@ -39,8 +39,8 @@ class NLL(Forward):
     """
 
     logprobs = Input(N, C, S)
-    labels = Label(N, S)
-    weight = Input(C)
+    labels = Label(N, S, ignored=-100)
+    weight = Given(C, default=1)
 
     losses = NLLNone(logprobs, labels, weight)
     counted = Sum(OneHot(labels, C) * weight, C)

@@ -56,8 +56,14 @@ PULLBACKS = {
 }
 # The larger and the smaller of two: of tensors, and of a tensor and a number.
 EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
-REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax"}
-FINITE = ".nan_to_num(math.nan, 0.0, 0.0)"  # 0 for the infinite; what is no number stays none
+REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
+# A row that is -oo everywhere is not shifted, and what is no number stays none. One with +oo in it
+# is not shifted either where the peak is added again, as in the logarithm of a sum, which is +oo;
+# where it is not, the row has no shares: +oo - +oo is no number.
+UNSHIFTED = {
+    "peak": ".nan_to_num(math.nan, 0.0, 0.0)",
+    "subtracted peak": ".nan_to_num(math.nan, math.inf, 0.0)",
+}
 
 LONGEST = 96  # of a line of code, without its margin
 
@@ -259,7 +265,7 @@ class Printer:
         )
         arguments = "" if everything else f"{along}{keep}"
         reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
-        return reduction + FINITE * (value.kind == "peak"), ATOM
+        return reduction + UNSHIFTED.get(value.kind, ""), ATOM
 
     def _ArgMaxOf(self, value: p.ArgMaxOf):
         return f"{self.tight(value.operand)}.argmax({value.along})", ATOM

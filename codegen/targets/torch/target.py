@@ -83,6 +83,7 @@ class TorchTarget:
             flattened=program.flattened,
             fixed=program.fixed,
             requirements=page.requirements(),
+            divides_by_sizes=bool(program.means),
             labels=page.labels(),
             ignored=program.ignored,
             given=page.given(),
@@ -286,6 +287,9 @@ class _Page:
             f"ValueError where {printer.text(r.left)} is "
             f"{'not ' * r.equal}{printer.text(r.right)}: {r.user} {r.use}."
             for r in self.program.requirements
+        ]
+        found += [
+            f"NaN where {axis} is 0: {name} divides by it." for name, axis in self.program.means
         ]
         given = self.given()
         for label, axis in self.program.labels:
