@@ -140,16 +140,26 @@ def _vanishes(
             continue
         asked = _factor_asked(asked, signs, is_positive)
         known = _implied(asked, signs, is_positive)
+        met: set[Expr] = set()
         for side in (1, -1, 0) if known is None else (known,):
             edge = between or (known is None and side == 0)
             try:
-                chosen, more = _chosen(case, {**signs, asked: side}, asked)
+                chosen = _chosen(case, asked, side)
             except TypeError:  # SymPy compares no infinity
-                chosen, more = S.NaN, {}
+                chosen = S.NaN
             if chosen == case and known is not None:
                 return False
-            open_cases.append((chosen, more, edge))
+            if chosen not in met:
+                open_cases.append((*_at_the_edge(chosen, {**signs, asked: side}, asked), edge))
+            if _is_left(asked, chosen, signs):  # nothing later can tell the sides apart
+                met.add(chosen)
     return True
+
+
+def _is_left(asked: Expr, e: Expr, signs: Signs) -> bool:
+    """Whether nothing that ``asked`` is made of is met any more."""
+    met = e.free_symbols.union(*(known.free_symbols for known in signs))
+    return not asked.free_symbols & met
 
 
 def _first_asked(e: Expr) -> Expr | None:
@@ -193,12 +203,9 @@ def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
     return None
 
 
-def _chosen(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
-    """``e`` and the signs where ``asked`` has its sign; where that is 0, it is solved for one of
-    its symbols, or is 0 wherever it is met if it is a product.
-    """
+def _chosen(e: Expr, asked: Expr, side: int) -> Expr:
+    """``e`` where ``asked`` has the sign ``side``."""
     made: dict = {}
-    side = signs[asked]
     for node in e.atoms(Relational, Abs, sign):
         if any(arg.has(*CHOOSING) for arg in node.args):
             continue
@@ -208,15 +215,18 @@ def _chosen(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
             made[node] = S.true if turned * side in HOLDS[node.rel_op] else S.false
         elif turned:
             made[node] = Integer(turned * side) * (node.args[0] if isinstance(node, Abs) else 1)
-    e = e.xreplace(made)
-    if side == 0:
-        for s in sorted(asked.free_symbols, key=lambda s: (bool(s.is_positive), str(s))):
-            slope = asked.diff(s)
-            if slope.is_number and slope != 0:
-                solved = {s: expand(s - asked / slope)}
-                rest = {k: sign for k, sign in signs.items() if k != asked}
-                signs = {expand(k.xreplace(solved)): sign for k, sign in rest.items()}
-                return e.xreplace(solved), signs
-        if isinstance(asked, Mul):
-            e = e.subs(asked, 0)
+    return e.xreplace(made)
+
+
+def _at_the_edge(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
+    """``e`` and the signs, solved for a symbol of ``asked`` where that is 0."""
+    if signs[asked] != 0:
+        return e, signs
+    for s in sorted(asked.free_symbols, key=lambda s: (bool(s.is_positive), str(s))):
+        slope = asked.diff(s)
+        if slope.is_number and slope != 0:
+            solved = {s: expand(s - asked / slope)}
+            rest = {k: sign for k, sign in signs.items() if k != asked}
+            signs = {expand(k.xreplace(solved)): sign for k, sign in rest.items()}
+            return e.xreplace(solved), signs
     return e, signs

@@ -82,15 +82,3 @@ def one_hot_picks(node, knowledge):
                 others = [f for f in node.args if f not in (hot, picked)]
                 return Mul(*others, picked.operand)
     return None
-
-
-def support(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    for choice in (f for f in node.args if f.is_Piecewise):
-        (value, condition), *others = choice.args
-        rest = [f for f in node.args if f is not choice]
-        zero_elsewhere = all(other == 0 for other, _ in others)
-        if zero_elsewhere and any(condition in knowledge.relations.support(f) for f in rest):
-            return Mul(value, *rest)
-    return None

@@ -22,7 +22,6 @@ from derive.choice_rules import (
     one_hot_picks,
     one_hot_power,
     one_hot_total,
-    support,
 )
 from derive.nodes import Reshaping, Sum, renamed, summed
 from derive.relations import Relations
@@ -264,13 +263,6 @@ identities: tuple[Identity, ...] = (
         "the conditions of one begin as those of the other; of two values one is 0",
         "where one of the choices is not 0, the other is",
         choose_one_of,
-    ),
-    Identity(
-        "support",
-        "v*Piecewise((a, q), (0, True)) = v*a",
-        "v is 0 where q does not hold: it is a multiple of exp(Piecewise((b, q), (-oo, True)))",
-        "where nothing is chosen, the other factor is 0 already",
-        support,
     ),
     Identity(
         "hyperbolic quotient",

@@ -16,14 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Basic, Dummy, Expr, Function, Mul, Pow, S, log
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, log
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, renamed
 from derive.parts import Parts, Value, with_names
 from derive.scaled import Scales
-from derive.supports import Supports
 from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
 
@@ -64,14 +63,6 @@ class Relations:
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
         return with_names(e, self.values)
-
-    def support(self, e: Expr) -> frozenset[Basic]:
-        """Conditions without each of which ``e`` is zero by its definition."""
-        return self._supports.of(e)
-
-    @cached_property
-    def _supports(self) -> Supports:
-        return Supports({name: value.expression for name, value in self.by_name.items()})
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""

@@ -10,7 +10,7 @@ probability of the positive answer counts ``pos_weight`` times, the whole ``weig
 
 The closed form:
 
-    dlogits = dlosses*weight*(probs*(pos_weight*target + 1 - target) - pos_weight*target)
+    dlogits = dlosses*weight*(probs*(1 - target) - pos_weight*target*(1 - probs))
     dtarget = dlosses*weight*(-Piecewise((logits, logits >= 0), (0, True)) - log(exp(-Abs(logits)) + 1) - pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
@@ -278,7 +278,7 @@ def bce_with_logits_none_backward(
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,),
     probs (*N, C).
     """
-    dlogits = dlosses * weight * (probs * (pos_weight * target + 1 - target) - pos_weight * target)
+    dlogits = dlosses * weight * (probs * (1 - target) - pos_weight * target * (1 - probs))
     dtarget = dlosses * weight * (-logits.clamp(min=0) - torch.log1p(torch.exp(-torch.abs(logits))) - pos_weight * (logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))))
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 

@@ -9,7 +9,7 @@ Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90
 
 The closed form:
 
-    dlogits = dloss*weight*(losses_probs*(pos_weight*target + 1 - target) - pos_weight*target)
+    dlogits = dloss*weight*(losses_probs*(1 - target) - pos_weight*target*(1 - losses_probs))
     dtarget = dloss*weight*(-Piecewise((logits, logits >= 0), (0, True)) - log(exp(-Abs(logits)) + 1) - pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
@@ -280,7 +280,7 @@ def bce_with_logits_sum_backward(
     Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,),
     losses_probs (*N, C).
     """
-    dlogits = dloss * weight * (losses_probs * (pos_weight * target + 1 - target) - pos_weight * target)
+    dlogits = dloss * weight * (losses_probs * (1 - target) - pos_weight * target * (1 - losses_probs))
     dtarget = dloss * weight * (-logits.clamp(min=0) - torch.log1p(torch.exp(-torch.abs(logits))) - pos_weight * (logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))))
     return BCEWithLogitsSumGradients(dlogits, dtarget)
 

@@ -9,8 +9,9 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 
 The closed form:
 
-    dx1 = dloss*(Piecewise((-1, Eq(target, 1)), (0, True))*x2/losses_norms + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))*x2/losses_norms - losses_cosine*x1*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True)))/losses_norms_term)/N
-    dx2 = dloss*(Piecewise((-1, Eq(target, 1)), (0, True))*x1/losses_norms + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))*x1/losses_norms - losses_cosine*x2*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True)))/losses_norms_term_2)/N
+    dlosses_cosine = dloss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))/N
+    dx1 = dlosses_cosine*(x2/losses_norms - losses_cosine*x1/losses_norms_term)
+    dx2 = dlosses_cosine*(x1/losses_norms - losses_cosine*x2/losses_norms_term_2)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -282,8 +283,9 @@ def cosine_embedding_backward(
     losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
     """
     N = x1.shape[0]
-    dx1 = dloss / N * (torch.where(target[:, None] == 1, -losses_norms[:, None] ** -1, 0) * x2 + torch.where(target[:, None] == 1, 0, torch.where((target[:, None] == -1) & (losses_cosine[:, None] - margin >= 0), losses_norms[:, None] ** -1, 0)) * x2 - losses_cosine[:, None] * (torch.where(target[:, None] == 1, dloss.new_tensor(-1), 0) + torch.where(target[:, None] == 1, 0, ((target[:, None] == -1) & (losses_cosine[:, None] - margin >= 0)).to(dloss.dtype))) / losses_norms_term[:, None] * x1)
-    dx2 = dloss / N * (torch.where(target[:, None] == 1, -losses_norms[:, None] ** -1, 0) * x1 + torch.where(target[:, None] == 1, 0, torch.where((target[:, None] == -1) & (losses_cosine[:, None] - margin >= 0), losses_norms[:, None] ** -1, 0)) * x1 - losses_cosine[:, None] * (torch.where(target[:, None] == 1, dloss.new_tensor(-1), 0) + torch.where(target[:, None] == 1, 0, ((target[:, None] == -1) & (losses_cosine[:, None] - margin >= 0)).to(dloss.dtype))) / losses_norms_term_2[:, None] * x2)
+    dlosses_cosine = torch.where(target == 1, -dloss / N, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss / N, 0))
+    dx1 = dlosses_cosine[:, None] * (x2 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term[:, None] * x1)
+    dx2 = dlosses_cosine[:, None] * (x1 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term_2[:, None] * x2)
     return CosineEmbeddingGradients(dx1, dx2)
 
 

@@ -10,7 +10,7 @@ margin the gradient of the cosine is taken, as torch does for a clamp.
 
 The closed form:
 
-    dcosine = dlosses*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (excess >= 0)), (0, True)))
+    dcosine = dlosses*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
     dx1 = dcosine*(x2/norms - cosine*x1/norms_term)
     dx2 = dcosine*(x1/norms - cosine*x2/norms_term_2)
 
@@ -51,7 +51,7 @@ class CosineEmbeddingNoneForward(NamedTuple):
     norms_term_2: Tensor  # (*N,)
     norms: Tensor  # (*N,)
     cosine: Tensor  # (*N,)
-    excess: Tensor  # (*N,)
+    margin: float
 
 
 class CosineEmbeddingNoneGradients(NamedTuple):
@@ -218,7 +218,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "x1": "*N C", "x2": "*N C", "target": "*N",
     },
     rounds=1,
-    results=("*N", "*N C", "*N C", "*N", "*N", "*N", "*N", "*N", "*N"),
+    results=("*N", "*N C", "*N C", "*N", "*N", "*N", "*N", "*N", ""),
 )
 def cosine_embedding_none_forward(
     x1: Tensor,
@@ -247,14 +247,14 @@ def cosine_embedding_none_forward(
         norms_term_2,
         norms,
         cosine,
-        excess,
+        margin,
     )
 
 
 @_checked(
     {
         "dlosses": "*N", "x1": "*N C", "x2": "*N C", "target": "*N", "norms_term": "*N",
-        "norms_term_2": "*N", "norms": "*N", "cosine": "*N", "excess": "*N",
+        "norms_term_2": "*N", "norms": "*N", "cosine": "*N",
     },
     rounds=2,
     results=("*N C", "*N C"),
@@ -268,14 +268,14 @@ def cosine_embedding_none_backward(
     norms_term_2: Tensor,
     norms: Tensor,
     cosine: Tensor,
-    excess: Tensor,
+    margin: float,
 ) -> CosineEmbeddingNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
     Shapes: dlosses (*N,), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,), norms_term_2
-    (*N,), norms (*N,), cosine (*N,), excess (*N,).
+    (*N,), norms (*N,), cosine (*N,).
     """
-    dcosine = dlosses * (torch.where(target == 1, dlosses.new_tensor(-1), 0) + torch.where(target == 1, 0, ((target == -1) & (excess >= 0)).to(dlosses.dtype)))
+    dcosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0))
     dx1 = dcosine[:, None] * (x2 / norms[:, None] - cosine[:, None] / norms_term[:, None] * x1)
     dx2 = dcosine[:, None] * (x1 / norms[:, None] - cosine[:, None] / norms_term_2[:, None] * x2)
     return CosineEmbeddingNoneGradients(dx1, dx2)
@@ -347,14 +347,15 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x1, x2, target, margin, eps):
         result = cosine_embedding_none_forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(result.x1, result.x2, result.target, result.norms_term, result.norms_term_2, result.norms, result.cosine, result.excess)
+        ctx.save_for_backward(result.x1, result.x2, result.target, result.norms_term, result.norms_term_2, result.norms, result.cosine)
+        ctx.numbers = (result.margin,)
         return result.losses
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dlosses):
         dlosses = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-        gradients = cosine_embedding_none_backward(dlosses, *ctx.saved_tensors)
+        gradients = cosine_embedding_none_backward(dlosses, *ctx.saved_tensors, *ctx.numbers)
         return gradients.dx1, gradients.dx2, None, None, None
 
 

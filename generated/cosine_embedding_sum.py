@@ -9,7 +9,7 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 
 The closed form:
 
-    dlosses_cosine = dloss*(Piecewise((-1, Eq(target, 1)), (0, True)) + Piecewise((0, Eq(target, 1)), (1, Eq(target, -1) & (losses_excess >= 0)), (0, True)))
+    dlosses_cosine = dloss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
     dx1 = dlosses_cosine*(x2/losses_norms - losses_cosine*x1/losses_norms_term)
     dx2 = dlosses_cosine*(x1/losses_norms - losses_cosine*x2/losses_norms_term_2)
 
@@ -50,7 +50,7 @@ class CosineEmbeddingSumForward(NamedTuple):
     losses_norms_term_2: Tensor  # (*N,)
     losses_norms: Tensor  # (*N,)
     losses_cosine: Tensor  # (*N,)
-    losses_excess: Tensor  # (*N,)
+    margin: float
 
 
 class CosineEmbeddingSumGradients(NamedTuple):
@@ -219,7 +219,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "x1": "*N C", "x2": "*N C", "target": "*N",
     },
     rounds=1,
-    results=("", "*N C", "*N C", "*N", "*N", "*N", "*N", "*N", "*N"),
+    results=("", "*N C", "*N C", "*N", "*N", "*N", "*N", "*N", ""),
 )
 def cosine_embedding_sum_forward(
     x1: Tensor,
@@ -249,7 +249,7 @@ def cosine_embedding_sum_forward(
         losses_norms_term_2,
         losses_norms,
         losses_cosine,
-        losses_excess,
+        margin,
     )
 
 
@@ -257,7 +257,6 @@ def cosine_embedding_sum_forward(
     {
         "dloss": "", "x1": "*N C", "x2": "*N C", "target": "*N", "losses_norms_term": "*N",
         "losses_norms_term_2": "*N", "losses_norms": "*N", "losses_cosine": "*N",
-        "losses_excess": "*N",
     },
     rounds=2,
     results=("*N C", "*N C"),
@@ -271,15 +270,14 @@ def cosine_embedding_sum_backward(
     losses_norms_term_2: Tensor,
     losses_norms: Tensor,
     losses_cosine: Tensor,
-    losses_excess: Tensor,
+    margin: float,
 ) -> CosineEmbeddingSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), x1 (*N, C), x2 (*N, C), target (*N,), losses_norms_term (*N,),
-    losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,), losses_excess
-    (*N,).
+    losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
     """
-    dlosses_cosine = dloss * (torch.where(target == 1, dloss.new_tensor(-1), 0) + torch.where(target == 1, 0, ((target == -1) & (losses_excess >= 0)).to(dloss.dtype)))
+    dlosses_cosine = torch.where(target == 1, -dloss, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0))
     dx1 = dlosses_cosine[:, None] * (x2 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term[:, None] * x1)
     dx2 = dlosses_cosine[:, None] * (x1 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term_2[:, None] * x2)
     return CosineEmbeddingSumGradients(dx1, dx2)
@@ -372,14 +370,15 @@ class CosineEmbeddingSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x1, x2, target, margin, eps):
         result = cosine_embedding_sum_forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(result.x1, result.x2, result.target, result.losses_norms_term, result.losses_norms_term_2, result.losses_norms, result.losses_cosine, result.losses_excess)
+        ctx.save_for_backward(result.x1, result.x2, result.target, result.losses_norms_term, result.losses_norms_term_2, result.losses_norms, result.losses_cosine)
+        ctx.numbers = (result.margin,)
         return result.loss
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dloss):
         dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = cosine_embedding_sum_backward(dloss, *ctx.saved_tensors)
+        gradients = cosine_embedding_sum_backward(dloss, *ctx.saved_tensors, *ctx.numbers)
         return gradients.dx1, gradients.dx2, None, None, None
 
 

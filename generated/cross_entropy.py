@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
 
 The closed form:
 
-    dlogits = dloss*Kept(labels)*(losses_counted*losses_probs + label_smoothing*(losses_counted*(OneHot(labels, C) - losses_probs) + losses_probs*Sum(weight, C)/C - weight/C) - losses_counted*OneHot(labels, C))/counted_sum
+    dlogits = dloss*Piecewise((1/counted_sum, Ne(labels_kept, 0)), (0, True))*(losses_counted*losses_probs + label_smoothing*(losses_counted*(OneHot(labels, C) - losses_probs) + losses_probs*Sum(weight, C)/C - weight/C) - losses_counted*OneHot(labels, C))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.

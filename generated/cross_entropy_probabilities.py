@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
 
 The closed form:
 
-    dlogits = dloss*(losses_probs*Sum(weight*losses_smoothed, C) - weight*losses_smoothed)/(N*S)
+    dlogits = dloss*(losses_probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))/(N*S)
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)/(N*S)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -48,10 +48,10 @@ class CrossEntropyProbabilitiesForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
+    target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
     losses_probs: Tensor  # (N, C, *S)
     losses_logprobs: Tensor  # (N, C, *S)
-    losses_smoothed: Tensor  # (N, C, *S)
     label_smoothing: float
 
 
@@ -247,7 +247,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("", "C", "N C *S", "N C *S", "N C *S", ""),
+    results=("", "N C *S", "C", "N C *S", "N C *S", ""),
 )
 def cross_entropy_probabilities_forward(
     logits: Tensor,
@@ -272,38 +272,39 @@ def cross_entropy_probabilities_forward(
     loss = losses.sum() / N / S
     return CrossEntropyProbabilitiesForward(
         loss,
+        target,
         weight,
         losses_probs,
         losses_logprobs,
-        losses_smoothed,
         label_smoothing,
     )
 
 
 @_checked(
     {
-        "dloss": "", "weight": "C", "losses_probs": "N C *S", "losses_logprobs": "N C *S",
-        "losses_smoothed": "N C *S",
+        "dloss": "", "target": "N C *S", "weight": "C", "losses_probs": "N C *S",
+        "losses_logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
 )
 def cross_entropy_probabilities_backward(
     dloss: Tensor,
+    target: Tensor,
     weight: Tensor,
     losses_probs: Tensor,
     losses_logprobs: Tensor,
-    losses_smoothed: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), weight (C,), losses_probs (N, C, *S), losses_logprobs (N, C, *S),
-    losses_smoothed (N, C, *S).
+    Shapes: dloss (), target (N, C, *S), weight (C,), losses_probs (N, C, *S), losses_logprobs (N,
+    C, *S).
     """
-    N = losses_probs.shape[0]
-    S = losses_probs.shape[2]
-    dlogits = dloss / N / S * ((weight[:, None] * losses_smoothed).sum(1, keepdim=True) * losses_probs - weight[:, None] * losses_smoothed)
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    dlogits = dloss / N / S * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * losses_probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = dloss * (label_smoothing - 1) / N / S * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
 
@@ -394,7 +395,7 @@ class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.weight, result.losses_probs, result.losses_logprobs, result.losses_smoothed)
+        ctx.save_for_backward(result.target, result.weight, result.losses_probs, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.loss
 

@@ -10,7 +10,7 @@ weighted as `CrossEntropyNone`.
 
 The closed form:
 
-    dlogits = dlosses*(probs*Sum(weight*smoothed, C) - weight*smoothed)
+    dlogits = dlosses*(probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
     dtarget = weight*dlosses*logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -47,10 +47,10 @@ class CrossEntropyProbabilitiesNoneForward(NamedTuple):
     """The output losses, then what the backward needs."""
 
     losses: Tensor  # (N, *S)
+    target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
     probs: Tensor  # (N, C, *S)
     logprobs: Tensor  # (N, C, *S)
-    smoothed: Tensor  # (N, C, *S)
     label_smoothing: float
 
 
@@ -244,7 +244,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("N *S", "C", "N C *S", "N C *S", "N C *S", ""),
+    results=("N *S", "N C *S", "C", "N C *S", "N C *S", ""),
 )
 def cross_entropy_probabilities_none_forward(
     logits: Tensor,
@@ -266,36 +266,36 @@ def cross_entropy_probabilities_none_forward(
     losses = -(weight[:, None] * logprobs * smoothed).sum(1)
     return CrossEntropyProbabilitiesNoneForward(
         losses,
+        target,
         weight,
         probs,
         logprobs,
-        smoothed,
         label_smoothing,
     )
 
 
 @_checked(
     {
-        "dlosses": "N *S", "weight": "C", "probs": "N C *S", "logprobs": "N C *S",
-        "smoothed": "N C *S",
+        "dlosses": "N *S", "target": "N C *S", "weight": "C", "probs": "N C *S",
+        "logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
 )
 def cross_entropy_probabilities_none_backward(
     dlosses: Tensor,
+    target: Tensor,
     weight: Tensor,
     probs: Tensor,
     logprobs: Tensor,
-    smoothed: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (N, *S), weight (C,), probs (N, C, *S), logprobs (N, C, *S), smoothed (N, C,
-    *S).
+    Shapes: dlosses (N, *S), target (N, C, *S), weight (C,), probs (N, C, *S), logprobs (N, C, *S).
     """
-    dlogits = dlosses[:, None] * ((weight[:, None] * smoothed).sum(1, keepdim=True) * probs - weight[:, None] * smoothed)
+    C = target.shape[1]
+    dlogits = dlosses[:, None] * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 
@@ -371,7 +371,7 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_none_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.weight, result.probs, result.logprobs, result.smoothed)
+        ctx.save_for_backward(result.target, result.weight, result.probs, result.logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.losses
 

@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
 
 The closed form:
 
-    dlogits = dloss*(losses_probs*Sum(weight*losses_smoothed, C) - weight*losses_smoothed)
+    dlogits = dloss*(losses_probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -46,10 +46,10 @@ class CrossEntropyProbabilitiesSumForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
+    target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
     losses_probs: Tensor  # (N, C, *S)
     losses_logprobs: Tensor  # (N, C, *S)
-    losses_smoothed: Tensor  # (N, C, *S)
     label_smoothing: float
 
 
@@ -245,7 +245,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("", "C", "N C *S", "N C *S", "N C *S", ""),
+    results=("", "N C *S", "C", "N C *S", "N C *S", ""),
 )
 def cross_entropy_probabilities_sum_forward(
     logits: Tensor,
@@ -268,36 +268,37 @@ def cross_entropy_probabilities_sum_forward(
     loss = losses.sum()
     return CrossEntropyProbabilitiesSumForward(
         loss,
+        target,
         weight,
         losses_probs,
         losses_logprobs,
-        losses_smoothed,
         label_smoothing,
     )
 
 
 @_checked(
     {
-        "dloss": "", "weight": "C", "losses_probs": "N C *S", "losses_logprobs": "N C *S",
-        "losses_smoothed": "N C *S",
+        "dloss": "", "target": "N C *S", "weight": "C", "losses_probs": "N C *S",
+        "losses_logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
 )
 def cross_entropy_probabilities_sum_backward(
     dloss: Tensor,
+    target: Tensor,
     weight: Tensor,
     losses_probs: Tensor,
     losses_logprobs: Tensor,
-    losses_smoothed: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), weight (C,), losses_probs (N, C, *S), losses_logprobs (N, C, *S),
-    losses_smoothed (N, C, *S).
+    Shapes: dloss (), target (N, C, *S), weight (C,), losses_probs (N, C, *S), losses_logprobs (N,
+    C, *S).
     """
-    dlogits = dloss * ((weight[:, None] * losses_smoothed).sum(1, keepdim=True) * losses_probs - weight[:, None] * losses_smoothed)
+    C = target.shape[1]
+    dlogits = dloss * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * losses_probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = dloss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 
@@ -386,7 +387,7 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_sum_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.weight, result.losses_probs, result.losses_logprobs, result.losses_smoothed)
+        ctx.save_for_backward(result.target, result.weight, result.losses_probs, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.loss
 

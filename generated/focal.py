@@ -9,10 +9,10 @@ Source: Lin et al. (2017), "Focal loss for dense object detection", equation 5.
 
 The closed form:
 
-    root_gamma_losses_term_2 = losses_term**gamma
-    root_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dloss*losses_balance*(root_gamma_losses_term_2*losses_entropies_probs + gamma*root_gamma_losses_term*losses_entropies*losses_probs*(losses_probs*(2*target - 1) + 1 - 2*target) - root_gamma_losses_term_2*target)/N
-    dtarget = dloss*(Piecewise((1, alpha >= 0), (0, True))*root_gamma_losses_term_2*losses_entropies*(2*alpha - 1) - losses_balance*(root_gamma_losses_term_2*logits + gamma*root_gamma_losses_term*losses_entropies*(2*losses_probs - 1)))/N
+    power_gamma_losses_term_2 = losses_term**gamma
+    power_gamma_losses_term = losses_term**(gamma - 1)
+    dlogits = dloss*Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(power_gamma_losses_term_2*losses_entropies_probs + gamma*power_gamma_losses_term*losses_entropies*losses_probs*(losses_probs*(2*target - 1) + 1 - 2*target) - power_gamma_losses_term_2*target)/N
+    dtarget = dloss*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2*losses_entropies*(2*alpha - 1) - Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(power_gamma_losses_term_2*logits + gamma*power_gamma_losses_term*losses_entropies*(2*losses_probs - 1)))/N
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -47,7 +47,6 @@ class FocalForward(NamedTuple):
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
     losses_probs: Tensor  # (*N,)
-    losses_balance: Tensor  # (*N,)
     losses_entropies_probs: Tensor  # (*N,)
     losses_entropies: Tensor  # (*N,)
     losses_term: Tensor  # (*N,)
@@ -222,7 +221,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "*N", "target": "*N",
     },
     rounds=1,
-    results=("", "*N", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
+    results=("", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
 )
 def focal_forward(
     logits: Tensor,
@@ -256,7 +255,6 @@ def focal_forward(
         logits,
         target,
         losses_probs,
-        losses_balance,
         losses_entropies_probs,
         losses_entropies,
         losses_term,
@@ -267,7 +265,7 @@ def focal_forward(
 
 @_checked(
     {
-        "dloss": "", "logits": "*N", "target": "*N", "losses_probs": "*N", "losses_balance": "*N",
+        "dloss": "", "logits": "*N", "target": "*N", "losses_probs": "*N",
         "losses_entropies_probs": "*N", "losses_entropies": "*N", "losses_term": "*N",
     },
     rounds=2,
@@ -278,7 +276,6 @@ def focal_backward(
     logits: Tensor,
     target: Tensor,
     losses_probs: Tensor,
-    losses_balance: Tensor,
     losses_entropies_probs: Tensor,
     losses_entropies: Tensor,
     losses_term: Tensor,
@@ -287,14 +284,14 @@ def focal_backward(
 ) -> FocalGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (*N,), target (*N,), losses_probs (*N,), losses_balance (*N,),
-    losses_entropies_probs (*N,), losses_entropies (*N,), losses_term (*N,).
+    Shapes: dloss (), logits (*N,), target (*N,), losses_probs (*N,), losses_entropies_probs
+    (*N,), losses_entropies (*N,), losses_term (*N,).
     """
     N = logits.shape[0]
-    root_gamma_losses_term_2 = losses_term ** gamma
-    root_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dloss / N * losses_balance * (root_gamma_losses_term_2 * losses_entropies_probs + gamma * root_gamma_losses_term * losses_entropies * losses_probs * (losses_probs * (2 * target - 1) + 1 - 2 * target) - root_gamma_losses_term_2 * target)
-    dtarget = dloss / N * ((2 * alpha - 1 if alpha >= 0 else 0) * (root_gamma_losses_term_2 * losses_entropies) - losses_balance * (root_gamma_losses_term_2 * logits + gamma * root_gamma_losses_term * losses_entropies * (2 * losses_probs - 1)))
+    power_gamma_losses_term_2 = losses_term ** gamma
+    power_gamma_losses_term = losses_term ** (gamma - 1)
+    dlogits = dloss / N * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (power_gamma_losses_term_2 * losses_entropies_probs + gamma * power_gamma_losses_term * losses_entropies * losses_probs * (losses_probs * (2 * target - 1) + 1 - 2 * target) - power_gamma_losses_term_2 * target)
+    dtarget = dloss / N * ((2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * losses_entropies) - (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1)) * (power_gamma_losses_term_2 * logits + gamma * power_gamma_losses_term * losses_entropies * (2 * losses_probs - 1)))
     return FocalGradients(dlogits, dtarget)
 
 
@@ -409,7 +406,7 @@ class FocalFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, alpha, gamma):
         result = focal_forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target, result.losses_probs, result.losses_balance, result.losses_entropies_probs, result.losses_entropies, result.losses_term)
+        ctx.save_for_backward(result.logits, result.target, result.losses_probs, result.losses_entropies_probs, result.losses_entropies, result.losses_term)
         ctx.numbers = (result.alpha, result.gamma,)
         return result.loss
 

@@ -10,10 +10,10 @@ below 0 leaves the balance out, as in torchvision.
 
 The closed form:
 
-    root_gamma_losses_term_2 = losses_term**gamma
-    root_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dlosses*balance*(root_gamma_losses_term_2*entropies_probs + gamma*root_gamma_losses_term*entropies*probs*(probs*(2*target - 1) + 1 - 2*target) - root_gamma_losses_term_2*target)
-    dtarget = dlosses*(Piecewise((1, alpha >= 0), (0, True))*root_gamma_losses_term_2*entropies*(2*alpha - 1) - balance*(root_gamma_losses_term_2*logits + gamma*root_gamma_losses_term*entropies*(2*probs - 1)))
+    power_gamma_losses_term_2 = losses_term**gamma
+    power_gamma_losses_term = losses_term**(gamma - 1)
+    dlogits = dlosses*Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(power_gamma_losses_term_2*entropies_probs + gamma*power_gamma_losses_term*entropies*probs*(probs*(2*target - 1) + 1 - 2*target) - power_gamma_losses_term_2*target)
+    dtarget = dlosses*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2*entropies*(2*alpha - 1) - Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))*(power_gamma_losses_term_2*logits + gamma*power_gamma_losses_term*entropies*(2*probs - 1)))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -47,7 +47,6 @@ class FocalNoneForward(NamedTuple):
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
     probs: Tensor  # (*N,)
-    balance: Tensor  # (*N,)
     entropies_probs: Tensor  # (*N,)
     entropies: Tensor  # (*N,)
     losses_term: Tensor  # (*N,)
@@ -217,7 +216,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "*N", "target": "*N",
     },
     rounds=1,
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
+    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "", ""),
 )
 def focal_none_forward(
     logits: Tensor,
@@ -250,7 +249,6 @@ def focal_none_forward(
         logits,
         target,
         probs,
-        balance,
         entropies_probs,
         entropies,
         losses_term,
@@ -261,8 +259,8 @@ def focal_none_forward(
 
 @_checked(
     {
-        "dlosses": "*N", "logits": "*N", "target": "*N", "probs": "*N", "balance": "*N",
-        "entropies_probs": "*N", "entropies": "*N", "losses_term": "*N",
+        "dlosses": "*N", "logits": "*N", "target": "*N", "probs": "*N", "entropies_probs": "*N",
+        "entropies": "*N", "losses_term": "*N",
     },
     rounds=2,
     results=("*N", "*N"),
@@ -272,7 +270,6 @@ def focal_none_backward(
     logits: Tensor,
     target: Tensor,
     probs: Tensor,
-    balance: Tensor,
     entropies_probs: Tensor,
     entropies: Tensor,
     losses_term: Tensor,
@@ -281,13 +278,14 @@ def focal_none_backward(
 ) -> FocalNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), balance (*N,), entropies_probs
-    (*N,), entropies (*N,), losses_term (*N,).
+    Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), entropies_probs (*N,),
+    entropies (*N,), losses_term (*N,).
     """
-    root_gamma_losses_term_2 = losses_term ** gamma
-    root_gamma_losses_term = losses_term ** (gamma - 1)
-    dlogits = dlosses * balance * (root_gamma_losses_term_2 * entropies_probs + gamma * root_gamma_losses_term * entropies * probs * (probs * (2 * target - 1) + 1 - 2 * target) - root_gamma_losses_term_2 * target)
-    dtarget = dlosses * ((2 * alpha - 1 if alpha >= 0 else 0) * (root_gamma_losses_term_2 * entropies) - balance * (root_gamma_losses_term_2 * logits + gamma * root_gamma_losses_term * entropies * (2 * probs - 1)))
+    N = dlosses.shape[0]
+    power_gamma_losses_term_2 = losses_term ** gamma
+    power_gamma_losses_term = losses_term ** (gamma - 1)
+    dlogits = dlosses * (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1)) * (power_gamma_losses_term_2 * entropies_probs + gamma * power_gamma_losses_term * entropies * probs * (probs * (2 * target - 1) + 1 - 2 * target) - power_gamma_losses_term_2 * target)
+    dtarget = dlosses * ((2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2 * entropies) - (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1)) * (power_gamma_losses_term_2 * logits + gamma * power_gamma_losses_term * entropies * (2 * probs - 1)))
     return FocalNoneGradients(dlogits, dtarget)
 
 
@@ -397,7 +395,7 @@ class FocalNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, alpha, gamma):
         result = focal_none_forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(result.logits, result.target, result.probs, result.balance, result.entropies_probs, result.entropies, result.losses_term)
+        ctx.save_for_backward(result.logits, result.target, result.probs, result.entropies_probs, result.entropies, result.losses_term)
         ctx.numbers = (result.alpha, result.gamma,)
         return result.losses
 

@@ -4,7 +4,7 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, Piecewise, cosh, exp, oo, sinh, tanh
+from sympy import Integer, Piecewise, cosh, exp, sinh, tanh
 
 from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
@@ -34,9 +34,6 @@ class Example(Forward):
     scaled = centred * positive ** Integer(-1)
     squashed = 2 * tanh(a) + 1
     gate = 1 / (1 + exp(-b))
-    masked = Piecewise((b, a > c), (-oo, True))
-    weights = exp(masked)
-    shares = weights / Sum(weights, C)
     out = Sum(scaled * total, C, N) + Sum(OneHot(i, C) * a, C, N) + s * Sum(k, K) + Sum(f, F)
 
 
@@ -61,10 +58,6 @@ EXAMPLES = {
     "one of the choices": [
         2 * a * Piecewise((b, a > 1), (0, True)) - a * c * Piecewise((0, a > 1), (k, True)),
         Piecewise((k, a > 1), (0, True)) + b * Piecewise((0, a > 1), (2, c > 1), (3, True)),
-    ],
-    "support": [
-        D.by_name[name].tensor * b * Piecewise((c, a > c), (0, True))
-        for name in ("weights", "shares")
     ],
     "hyperbolic quotient": [sinh(a) / cosh(a), a * sinh(b) / (c * cosh(b))],
     "function from its value": [tanh(a), exp(-b)],
