@@ -16,6 +16,6 @@ class Bilinear(Forward):
     x1 = Input(N, K)
     x2 = Input(N, L)
     weight = Input(H, K, L)
-    bias = Input(H)
+    bias = Input(H, default=0)
 
     y = Sum(x1 * weight * x2, K, L) + bias
