@@ -138,16 +138,24 @@ def _vanishes(
                 return False
             continue
         known = _implied(asked, signs, is_positive)
-        for side in (1, -1, 0) if known is None else (known,):
-            edge = between or (known is None and side == 0)
-            try:
-                chosen, more = _chosen(case, {**signs, asked: side}, asked)
-            except TypeError:  # SymPy compares no infinity
-                chosen, more = S.NaN, {}
-            if chosen == case:
-                return False
-            open_cases.append((chosen, more, edge))
+        sides = (1, -1, 0) if known is None else (known,)
+        cases = {side: _in_case(case, signs, asked, side) for side in sides}
+        if any(chosen == case for chosen, _ in cases.values()):
+            return False
+        if known is None and cases[1][0] == cases[-1][0]:  # only asked whether it is zero
+            del cases[-1]
+            cases[1] = cases[1][0], signs
+        for side, (chosen, more) in cases.items():
+            open_cases.append((chosen, more, between or (known is None and side == 0)))
     return True
+
+
+def _in_case(e: Expr, signs: Signs, asked: Expr, side: int) -> tuple[Expr, Signs]:
+    """``e`` and the signs in one of the cases; no number where SymPy would compare infinity."""
+    try:
+        return _chosen(e, {**signs, asked: side}, asked)
+    except TypeError:
+        return S.NaN, {}
 
 
 def _first_asked(e: Expr) -> Expr | None:
