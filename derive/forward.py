@@ -46,7 +46,6 @@ from derive.symbols import (
     checked_name,
     is_constant,
     same_name,
-    tensors_in,
     with_sizes,
 )
 

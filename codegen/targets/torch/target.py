@@ -352,9 +352,7 @@ class _Page:
         output, upstream = program.forward.results[0], program.backward.parameters[0]
         return {
             "output": output,
-            "public": wrapped(
-                f"def {program.name}", self.public_arguments(), " -> Tensor:"
-            ),
+            "public": wrapped(f"def {program.name}", self.public_arguments(), " -> Tensor:"),
             "output_shape": self.shape_of(upstream.layout),
             "upstream": upstream.name,
             "saved_from": ", ".join(tensors),
