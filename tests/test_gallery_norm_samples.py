@@ -79,17 +79,18 @@ def normalize(sample) -> Call:
 
 def spread(name: str):
     def translated(sample) -> Call:
-        options = dict(sample.kwargs)
+        """Along several axes: along one of the size of them all."""
+        x, options = sample.input, dict(sample.kwargs)
         dims = sample.args[0] if sample.args else options.get("dim")
-        dims = dims if isinstance(dims, tuple) else (dims,)
-        if None in dims or len(dims) != 1 or options.get("keepdim") or sample.input.dim() == 0:
-            return None
+        dims = range(x.dim()) if dims is None else dims if isinstance(dims, tuple) else (dims,)
         correction = options.get("correction", int(options.get("unbiased", True)))
-        if correction is None:
-            correction = 1
-        if correction > sample.input.shape[dims[0]]:
+        correction = 1 if correction is None else correction
+        if not dims or not x.numel():
             return None
-        return name, {"x": sample.input.movedim(dims[0], -1)}, {"correction": correction}
+        rows = x.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
+        if correction > rows.shape[-1]:
+            return None
+        return name, {"x": rows}, {"correction": correction}
 
     return translated
 
@@ -119,13 +120,13 @@ def embedding(sample) -> Call:
 
 
 def attention(sample) -> Call:
-    """Without dropout, and heads that share a key."""
-    key, value, *_ = sample.args
+    """Without dropout."""
     options, mask = dict(sample.kwargs), sample.kwargs.get("attn_mask")
-    leading = sample.input.shape[:-2]
-    if options.get("dropout_p") or key.shape[:-2] != leading or value.shape[:-2] != leading:
+    if options.get("dropout_p"):
         return None
-    arguments = {"query": sample.input, "key": key, "value": value}
+    tensors = dict(zip(("query", "key", "value"), (sample.input, *sample.args), strict=True))
+    leading = torch.broadcast_shapes(*(t.shape[:-2] for t in tensors.values()))
+    arguments = {name: t.expand(*leading, *t.shape[-2:]) for name, t in tensors.items()}
     scale = {"scale": options["scale"]} if options.get("scale") is not None else {}
     if options.get("is_causal"):
         return "causal_attention", arguments, scale
