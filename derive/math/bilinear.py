@@ -18,4 +18,5 @@ class Bilinear(Forward):
     weight = Input(H, K, L)
     bias = Input(H, default=0)
 
-    y = Sum(x1 * weight * x2, K, L) + bias
+    through = Sum(x1 * weight, K)
+    y = Sum(through * x2, L) + bias

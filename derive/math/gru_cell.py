@@ -35,4 +35,4 @@ class GRUCell(Forward):
     update = Sigmoid(to_update)
     to_candidate = Sum(OneHot(2, Gate) * from_input, Gate) + reset * proposed
     candidate = tanh(to_candidate)
-    y = candidate + update * (h - candidate)
+    y = (1 - update) * candidate + update * h
