@@ -140,26 +140,20 @@ def _vanishes(
             continue
         asked = _factor_asked(asked, signs, is_positive)
         known = _implied(asked, signs, is_positive)
-        met: set[Expr] = set()
-        for side in (1, -1, 0) if known is None else (known,):
-            edge = between or (known is None and side == 0)
-            try:
-                chosen = _chosen(case, asked, side)
-            except TypeError:  # SymPy compares no infinity
-                chosen = S.NaN
-            if chosen == case and known is not None:
-                return False
-            if chosen not in met:
+        sides = (1, -1, 0) if known is None else (known,)
+        met: dict[Expr, list[int]] = {}
+        for side in sides:
+            met.setdefault(_chosen(case, asked, side), []).append(side)
+        if known is not None and case in met:
+            return False
+        for chosen, alike in met.items():
+            if len(alike) > 1 and chosen != case:  # whatever the sign is
+                open_cases.append((chosen, signs, between))
+                continue
+            for side in alike:
+                edge = between or (known is None and side == 0)
                 open_cases.append((*_at_the_edge(chosen, {**signs, asked: side}, asked), edge))
-            if _is_left(asked, chosen, signs):  # nothing later can tell the sides apart
-                met.add(chosen)
     return True
-
-
-def _is_left(asked: Expr, e: Expr, signs: Signs) -> bool:
-    """Whether nothing that ``asked`` is made of is met any more."""
-    met = e.free_symbols.union(*(known.free_symbols for known in signs))
-    return not asked.free_symbols & met
 
 
 def _first_asked(e: Expr) -> Expr | None:
@@ -204,7 +198,7 @@ def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
 
 
 def _chosen(e: Expr, asked: Expr, side: int) -> Expr:
-    """``e`` where ``asked`` has the sign ``side``."""
+    """``e`` where ``asked`` has the sign ``side``; no number where SymPy would compare infinity."""
     made: dict = {}
     for node in e.atoms(Relational, Abs, sign):
         if any(arg.has(*CHOOSING) for arg in node.args):
@@ -215,7 +209,10 @@ def _chosen(e: Expr, asked: Expr, side: int) -> Expr:
             made[node] = S.true if turned * side in HOLDS[node.rel_op] else S.false
         elif turned:
             made[node] = Integer(turned * side) * (node.args[0] if isinstance(node, Abs) else 1)
-    return e.xreplace(made)
+    try:
+        return e.xreplace(made)
+    except TypeError:
+        return S.NaN
 
 
 def _at_the_edge(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:

@@ -32,6 +32,7 @@ from derive.statements import (
     check_statement,
     in_notation,
     may_be_infinite,
+    tensors_outside_conditions,
     without_marks,
 )
 from derive.symbols import (
@@ -45,7 +46,6 @@ from derive.symbols import (
     checked_name,
     is_constant,
     same_name,
-    tensors_in,
     with_sizes,
 )
 
@@ -196,11 +196,13 @@ class ClassBody(dict):
                 check_axes(axes_of(part), part)
 
     def differentiable_in(self, value: Expr) -> Tensor | None:
-        """A differentiable input that ``value`` is computed from, if there is one."""
+        """A differentiable input that ``value`` is computed from, if there is one. What it is only
+        compared with in a condition passes no gradient on.
+        """
         statements = {s.name: s.expression for s in self.statements}
         unread, seen = [value], set()
         while unread:
-            for t in tensors_in(unread.pop()):
+            for t in tensors_outside_conditions(unread.pop()):
                 if t.role == "input":
                     return t.at_home
                 if t.name in statements and t.name not in seen:

@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sympy import Add, Dummy, Expr, Mul, Pow, expand
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, exp, expand
 
 from derive.closed_form import ClosedForm
 from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
-from derive.nodes import ArrayNode, OneHot, Reduction, Sum
+from derive.nodes import ArrayNode, OneHot, Peak, Reduction, Sum
 from derive.parts import Value
 from derive.proof import batches_of
 from derive.relations import Relations
 from derive.small_batch import SmallBatch
-from derive.symbols import Tensor, axes_of, tensors_in
+from derive.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
 
 
 def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
@@ -101,17 +101,26 @@ def _is_zero(total: Expr, facts: Facts) -> bool:
     """The forward relies on this fact, so it is proved as a gradient is: on explicit scalars.
 
     One entry of each kind is enough, as it is for a gradient. Only the definitions at hand are
-    used: of what holds an exponential, then of all that ``total`` reads as well. Everything before
-    them is free, so that a line of a long forward is as quick to prove as that of a short one.
+    used: of what holds an exponential, then of all that ``total`` reads as well, then of what those
+    read. Everything before them is free, so that a line of a long forward is as quick to prove as
+    that of a short one; and so is a `Peak`, for which any number does.
     """
-    definition = facts.relations.definition
-    parts = {part.tensor.name: part.expression for part in facts.relations.parts}
+    definition, relations = facts.relations.definition, facts.relations
+    parts = {part.tensor.name: part.expression for part in relations.parts}
+    parts = {name: e for name, e in parts.items() if not isinstance(e, Peak)}
     while found := [t for t in tensors_in(total) if t.name in parts]:
         total = total.xreplace({t: along(parts[t.name], t) for t in found})
+    total = total.replace(lambda e: isinstance(e, exp), _of_minus_infinity)
     axes = definition.in_order(axes_of(total))
-    exponential = set(facts.relations.scales.known)
     sizes_of_batches = batches_of(definition)[:2]
-    for written_out in (exponential, exponential | {t.name for t in tensors_in(total)}):
+    exponential = set(relations.scales.known)
+    read = {t.name for t in tensors_in(total)}
+    before = {
+        t.name
+        for name in read & definition.by_name.keys()
+        for t in tensors_in(definition.by_name[name].expression)
+    }
+    for written_out in (exponential, exponential | read, exponential | read | before):
         free = frozenset(definition.by_name.keys() - written_out)
         batches = [SmallBatch(definition, sizes, free) for sizes in sizes_of_batches]
         if all(
@@ -121,6 +130,17 @@ def _is_zero(total: Expr, facts: Facts) -> bool:
         ):
             return True
     return False
+
+
+def _of_minus_infinity(e: exp) -> Expr:
+    """exp(Piecewise((k, c), (-oo, True)) + u) = Piecewise((exp(k + u), c), (0, True))."""
+    for choice in (term for term in Add.make_args(e.exp) if isinstance(term, Piecewise)):
+        if any(value == MINUS_INFINITY for value, _ in choice.args):
+            rest = e.exp - choice
+            return Piecewise(
+                *((0 if v == MINUS_INFINITY else exp(v + rest), c) for v, c in choice.args)
+            )
+    return e
 
 
 def _needed(values: list[Value], needed: set[str]) -> list[Value]:

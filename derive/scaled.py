@@ -34,7 +34,7 @@ from sympy import (
 
 from derive.nodes import Max, Peak, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive, positive_quotient
-from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import MINUS_INFINITY, Tensor, axes_of, is_number_or_size, tensors_in
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,9 @@ class Scales:
         scaled = self.of(Mul(*taking_part))
         if self.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
             return rest * self._value(scaled)
+        guarded = self._guarded(e)
+        if guarded.exponent != 0 and self.is_nonpositive(guarded.exponent):
+            return self._value(guarded)
         terms = e.expand(deep=False, power_exp=False, power_base=False, log=False)
         if isinstance(terms, Add):
             safe = Add(*map(self.safe, terms.args))
@@ -189,6 +192,32 @@ class Scales:
         if not isinstance(e, (Add, Mul, Pow, Function)):
             return e
         return e.func(*map(self.safe, e.args))
+
+    def _guarded(self, e: Mul) -> Scaled:
+        """a*exp(k)/(b*exp(k) + g) = a/(b + g), where a is 0 wherever g is not: g keeps from
+        dividing by a sum of nothing. Whether a is 0 there, the proof of the line decides.
+        """
+        parts = []
+        for base, power in (factor.as_base_exp() for factor in e.args):
+            terms = Add.make_args(self._definition(base) or base)
+            guards = [term for term in terms if self._is_guard(term)]
+            others = self.of(Add(*(term for term in terms if term not in guards)))
+            if guards and power.is_Integer and others.exponent != 0:
+                guarded = (others.factor + Add(*guards)) ** power
+                parts.append(Scaled(guarded, power * others.exponent))
+            else:
+                parts.append(self.of(base**power))
+        exponent = expand(Add(*(part.exponent for part in parts)))
+        return Scaled(Mul(*(part.factor for part in parts)), exponent)
+
+    def _is_guard(self, term: Expr) -> bool:
+        """Whether ``term`` is a choice between numbers, 0 among them, that does not ask for what
+        may be too large or too small.
+        """
+        term = self._definition(term) or term
+        values = [value for value, _ in term.args] if isinstance(term, Piecewise) else [S.One]
+        asks_safely = not any(t.name in self.known for t in tensors_in(term))
+        return 0 in values and all(value.is_number for value in values) and asks_safely
 
     # -- the rules, one for each kind of node -----------------------------------
 
@@ -248,6 +277,19 @@ class Scales:
         difference = self.name(operand.exponent - top, f"{words}_shifted")
         shifted = self.name(exp(difference), f"exp_{words}_shifted")
         return Scaled(e.on(operand.factor * shifted), top)
+
+    def _choice(self, e: Piecewise) -> Scaled:
+        """Only where there is nothing but 0 to choose instead."""
+        others = [value for value, _ in e.args if value != 0]
+        scaled = self.of(others[0]) if len(others) == 1 < len(e.args) else Scaled(S.One)
+        if scaled.exponent == 0:
+            return Scaled(self._inside(e))
+        words = getattr(scaled.exponent, "name", "exponent")
+        chosen = Piecewise(*((scaled.exponent if v != 0 else MINUS_INFINITY, c) for v, c in e.args))
+        factor = scaled.factor
+        if factor != 1:
+            factor = Piecewise(*((factor if v != 0 else v, c) for v, c in e.args))
+        return Scaled(factor, self.name(chosen, f"{words}_chosen"))
 
     def _logarithm(self, e: log) -> Scaled:
         argument = self.of(e.args[0])
@@ -437,6 +479,12 @@ identities: dict[type, Identity] = {
         "Sum(a*exp(k), C) = Sum(a*exp(k - m), C)*exp(m)",
         "m = Max(k, C), or k where it does not vary along C",
         Scales._sum_along,
+    ),
+    Piecewise: Identity(
+        "Piecewise((a*exp(k), c), (0, True)) = "
+        "Piecewise((a, c), (0, True))*exp(Piecewise((k, c), (-oo, True)))",
+        "always; where a is 1 it may stay 1, for exp(-oo) is 0",
+        Scales._choice,
     ),
     log: Identity("log(a*exp(k)) = log(a) + k", "a is positive", Scales._logarithm),
 }

@@ -98,6 +98,14 @@ def may_be_infinite(e: Expr) -> bool:
     return not isinstance(e, exp) and any(map(may_be_infinite, e.args))
 
 
+def tensors_outside_conditions(e) -> set[Tensor]:
+    """The tensors of which ``e`` is made, without those that are only met in its conditions."""
+    if isinstance(e, Tensor):
+        return {e}
+    parts = [branch.expr for branch in e.args] if isinstance(e, Piecewise) else e.args
+    return set().union(*map(tensors_outside_conditions, parts))
+
+
 def _outside_one_hot(e, label) -> bool:
     if isinstance(e, OneHot):
         return False

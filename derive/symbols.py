@@ -186,6 +186,10 @@ class Tensor(Symbol):
     def free_axes(self) -> frozenset[Axis]:
         return frozenset(self.axes)
 
+    def __gt__(self, other):
+        """Also ``x > -oo``: where a score takes part. SymPy would say that all real numbers do."""
+        return super().__gt__(MINUS_INFINITY if other == S.NegativeInfinity else other)
+
     def along(self, axes: Iterable[Axis]) -> Tensor:
         """The same tensor, met along other axes."""
         return Tensor(self.name, tuple(axes), self.home, self.role, **self._assumptions_orig)

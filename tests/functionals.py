@@ -58,12 +58,14 @@ class Functional:
         return getattr(import_module(f"generated.{self.name}"), self.name)
 
     def ways(self, arguments: Arguments) -> Iterator[tuple[Mapping[str, float], Arguments]]:
-        """(options, arguments), so that each option is met with what is optional and without."""
-        without = {n: None if n in self.optional else t for n, t in arguments.items()}
+        """(options, arguments), so that each option is met with all that is optional, without each
+        of it, and without any.
+        """
+        each = [{name} for name in arguments if name in self.optional]
+        left_out = [set(), *each, self.optional] if len(each) > 1 else [set(), *each]
         for options in self.options:
-            yield options, arguments
-            if self.optional:
-                yield options, without
+            for absent in left_out:
+                yield options, {n: None if n in absent else t for n, t in arguments.items()}
 
 
 def reduced(name, reference, arguments, *, reductions=REDUCTIONS, **more) -> list[Functional]:

@@ -118,6 +118,20 @@ def _indicator(condition):
     return Piecewise((1, condition), (0, True))
 
 
+def test_what_is_only_compared_for_equality_has_two_cases():
+    """Four masks have 16, and would have 81 if a mask were positive, negative or zero."""
+    masks, scores = sympy.symbols("m:4", real=True), sympy.symbols("z:4", real=True)
+
+    def share(shift):
+        pairs = zip(masks, scores, strict=True)
+        counts = [_indicator(sympy.Ne(m, 0)) * sympy.exp(z - shift) for m, z in pairs]
+        nothing = _indicator(sympy.And(*(Eq(m, 0) for m in masks)))
+        return counts[0] / (sympy.Add(*counts) + nothing)
+
+    assert is_zero(share(0) - share(y))
+    assert not is_zero(share(0) - share(y) * sympy.exp(y))
+
+
 def test_choices_case_by_case():
     assert is_zero(_indicator(x > 0) + _indicator(x <= 0) - 1)
     assert is_zero(Piecewise((x, x > 0), (0, True)) - (x + Abs(x)) / 2)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from inspect import getsource
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -22,9 +26,34 @@ def pairs(draw, shape):
     }
 
 
+def layer(draw, shape):
+    *rows, k = shape
+    return {"x": draw(*rows, k), "weight": draw(k, 4), "bias": draw(4)}
+
+
+def picked(draw, shape):
+    """Five rows to pick from, some of them several times where there are more indices."""
+    return {"index": torch.randint(5, shape, generator=SEEDED.manual_seed(3)), "table": draw(5, 3)}
+
+
 def attended(draw, shape):
     *batch, t, e = shape
     return {"query": draw(*batch, t, e), "key": draw(*batch, 4, e), "value": draw(*batch, 4, 3)}
+
+
+def masked(draw, shape):
+    """Every query has a key, but the first, which has none."""
+    mask = draw(*shape[:-1], 4) > -0.5
+    mask[..., -1] = True
+    mask[..., 0, :] = False
+    return attended(draw, shape) | {"mask": mask}
+
+
+def biased(draw, shape):
+    """The first query has no key, the others lack some."""
+    arguments = masked(draw, shape)
+    mask = arguments.pop("mask")
+    return arguments | {"bias": draw(*mask.shape).masked_fill(~mask, -torch.inf)}
 
 
 def cell_of(gates):
@@ -45,21 +74,55 @@ def cell_of(gates):
     return drawn
 
 
+def linear(x, weight, bias):
+    return F.linear(x, weight.mT, bias)
+
+
+def with_biases(cell):
+    """A cell of torch's, which takes both biases or none."""
+
+    def with_both(*arguments):
+        *tensors, weight_hh, bias_ih, bias_hh = arguments
+        if bias_ih is None and bias_hh is None:
+            return cell(*tensors, weight_hh)
+        zero = weight_hh.new_zeros(len(weight_hh))
+        both = (zero if bias is None else bias for bias in (bias_ih, bias_hh))
+        return cell(*tensors, weight_hh, *both)
+
+    return with_both
+
+
 def lstm_cell(x, h, c, *weights):
     return torch.stack(torch.lstm_cell(x, (h, c), *weights))
 
 
+def attention(query, key, value, mask=None, **options):
+    return F.scaled_dot_product_attention(query, key, value, mask, **options)
+
+
+def causal_attention(query, key, value, **options):
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True, **options)
+
+
+SEEDED = torch.Generator()
+BIASES = frozenset({"bias_ih", "bias_hh"})
+SCALES = ({}, {"scale": 0.3})
+ATTENTIONS = [
+    Functional("scaled_dot_product_attention", attention, attended, SCALES, shapes=SEQUENCES),
+    Functional("masked_attention", attention, masked, SCALES, shapes=SEQUENCES),
+    Functional("biased_attention", attention, biased, SCALES, shapes=SEQUENCES),
+    Functional("causal_attention", causal_attention, attended, SCALES, shapes=SEQUENCES),
+]
 BLOCKS = [
-    Functional("bilinear", F.bilinear, pairs, shapes=ROWS),
-    Functional("rnn_cell", torch.rnn_tanh_cell, cell_of(1), shapes=ROWS),
-    Functional("gru_cell", torch.gru_cell, cell_of(3), shapes=ROWS),
-    Functional("lstm_cell", lstm_cell, cell_of(4), shapes=ROWS),
+    Functional("linear", linear, layer, optional=frozenset({"bias"}), shapes=ROWS),
+    Functional("bilinear", F.bilinear, pairs, optional=frozenset({"bias"}), shapes=ROWS),
+    Functional("embedding", F.embedding, picked, shapes=((7,), (4, 3))),
     Functional(
-        "scaled_dot_product_attention",
-        F.scaled_dot_product_attention,
-        attended,
-        shapes=SEQUENCES,
+        "rnn_cell", with_biases(torch.rnn_tanh_cell), cell_of(1), optional=BIASES, shapes=ROWS
     ),
+    Functional("gru_cell", with_biases(torch.gru_cell), cell_of(3), optional=BIASES, shapes=ROWS),
+    Functional("lstm_cell", with_biases(lstm_cell), cell_of(4), optional=BIASES, shapes=ROWS),
+    *ATTENTIONS,
 ]
 ALL = {functional.name: functional for functional in BLOCKS}
 
@@ -73,16 +136,16 @@ def test_a_block_is_torchs_in_every_layout(name, dtype):
             assert_agrees_on(functional, shape, dtype, layout, seed)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("bilinear", (3,)),
-        ("bilinear", (2, 4, 3)),
-        ("scaled_dot_product_attention", (5, 3)),
-        ("scaled_dot_product_attention", (2, 3, 5, 4)),
-        ("scaled_dot_product_attention", (2, 1, 3, 5, 4)),
-    ],
-)
+LAYERS = [(name, shape) for name in ("linear", "bilinear") for shape in ((3,), (2, 4, 3))]
+PICKED = [("embedding", shape) for shape in ((), (2, 5, 3), (3, 2, 4, 5), (2, 3, 2, 4, 3))]
+OF_HEADS = [
+    (functional.name, shape)
+    for functional in ATTENTIONS
+    for shape in ((5, 3), (2, 3, 5, 4), (2, 1, 3, 5, 4))
+]
+
+
+@pytest.mark.parametrize(("name", "shape"), LAYERS + PICKED + OF_HEADS)
 def test_a_block_has_any_number_of_leading_axes(name, shape):
     for dtype in TOLERANCES:
         for layout in LAYOUTS:
@@ -154,21 +217,55 @@ def test_weights_of_another_number_of_gates_are_refused():
                               *list(arguments.values())[2:])  # fmt: skip
 
 
-def test_attention_survives_large_scores():
-    functional = ALL["scaled_dot_product_attention"]
+@pytest.mark.parametrize("functional", ATTENTIONS, ids=str)
+def test_attention_survives_large_scores(functional):
     for scale in (30.0, 300.0):
         arguments = functional.arguments(drawing(4), (2, 5, 3))
         arguments |= {n: scale * arguments[n] for n in ("query", "key")}
         for dtype in (torch.float64, torch.float32):
-            assert_agrees(functional, {n: t.to(dtype) for n, t in arguments.items()})
+            rounded = {n: t if t.dtype == torch.bool else t.to(dtype) for n, t in arguments.items()}
+            assert_agrees(functional, rounded)
 
 
-def test_attention_makes_nothing_of_queries_by_keys_by_features():
-    """The largest tensor is queries by keys, forward and backward."""
-    import generated.scaled_dot_product_attention as module
+@pytest.mark.parametrize("functional", ATTENTIONS[1:3], ids=str)
+def test_a_query_without_keys_gets_0_and_passes_nothing_on(functional):
+    arguments = functional.arguments(drawing(4), (2, 5, 3))
+    for large in (1.0, 1e4):
+        query = (large * arguments["query"]).requires_grad_()
+        y = functional.ours(query, *list(arguments.values())[1:])
+        (dquery,) = torch.autograd.grad(y, query, drawing(5)(*y.shape))
+        for found in (y, dquery):
+            assert torch.equal(found[:, 0], torch.zeros_like(found[:, 0]))
+            assert found[:, 1:].isfinite().all() and y[:, 1:].abs().min() > 0
 
-    with open(module.__file__, encoding="utf-8") as file:
-        text = file.read()
-    body = text.partition("def scaled_dot_product_attention_forward")[2]
-    body = body.partition("def scaled_dot_product_attention_chain")[0]
-    assert "einsum" not in body and body.count(" @ ") >= 6
+
+def test_a_mask_may_be_of_numbers_and_of_booleans_seen_by_all_heads():
+    """A key that is masked out for one of 2 examples, in all of 3 heads."""
+    arguments = attended(drawing(4), (2, 3, 5, 4))
+    mask = torch.tensor([[True] * 4, [True, True, True, False]])[:, None, None, :]
+    expected = F.scaled_dot_product_attention(*arguments.values(), mask)
+    for kind in (torch.bool, torch.int64, torch.float64):
+        seen = mask.to(kind).expand(2, 3, 5, 4)
+        got = ALL["masked_attention"].ours(*arguments.values(), seen)
+        torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_large_score_that_is_masked_out_hides_nothing():
+    """A hundred behind the mask: shifted by it, all that is left would be zero."""
+    query, key, value = torch.ones(1, 1), torch.tensor([[400.0], [-1.0], [-2.0]]), torch.eye(3)
+    mask = torch.tensor([[False, True, True]])
+    arguments = {"query": query, "key": key, "value": value, "mask": mask}
+    assert_agrees(ALL["masked_attention"], arguments)
+    assert ALL["masked_attention"].ours(*arguments.values())[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("functional", ATTENTIONS, ids=str)
+def test_attention_makes_nothing_of_queries_by_keys_by_features(functional):
+    """The largest tensor is queries by keys, and the mask is looked at in the forward alone."""
+    module = import_module(f"generated.{functional.name}")
+    forward, backward = (
+        getsource(getattr(module, f"{functional.name}_{kind}")) for kind in ("forward", "backward")
+    )
+    assert forward.count(" @ ") == 2 and backward.count(" @ ") == 4
+    assert not {"einsum", "where"} & {*re.findall(r"\w+", backward)}
+    assert "probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))" in backward

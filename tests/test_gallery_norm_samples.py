@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from functionals import assert_agrees
+from functionals import assert_agrees, is_floating
 from references import drawing
 from test_gallery_blocks import ALL as BLOCKS
 from test_gallery_norms import ALL as NORMS
@@ -17,8 +17,8 @@ __all__ = ["operators"]  # the fixture
 
 
 def of_channels(name: str, x, gain, bias, options) -> Call:
-    """None where the gain or the bias is left out, or there is no entry to take a mean of."""
-    if gain is None or bias is None or not x.numel():
+    """None where there is no entry to take a mean of."""
+    if not x.numel():
         return None
     return name, {"x": x, "gain": gain, "bias": bias}, options
 
@@ -28,10 +28,13 @@ def eps_in(sample) -> dict:
 
 
 def batch_norm(sample) -> Call:
-    _, _, gain, bias = (*sample.args, None, None)[:4]
-    if not sample.kwargs.get("training"):
-        return None
-    return of_channels("batch_norm_biased", sample.input, gain, bias, eps_in(sample))
+    mean, var, gain, bias = (*sample.args, None, None)[:4]
+    if sample.kwargs.get("training"):
+        return of_channels("batch_norm_biased", sample.input, gain, bias, eps_in(sample))
+    if sample.input.dim() < 2:
+        return None  # nothing, along one axis
+    arguments = {"x": sample.input, "running_mean": mean, "running_var": var}
+    return "batch_norm_evaluation", arguments | {"gain": gain, "bias": bias}, eps_in(sample)
 
 
 def instance_norm(sample) -> Call:
@@ -48,22 +51,21 @@ def group_norm(sample) -> Call:
     return of_channels("group_norm", sample.input, gain, bias, options)
 
 
+def flat(tensor):
+    return None if tensor is None else tensor.flatten()
+
+
 def layer_norm(sample) -> Call:
     """Over several axes: over one of the size of them all."""
     shape, gain, bias = (*sample.args, None, None)[:3]
-    if gain is None or bias is None:
-        return None
-    x = sample.input.flatten(-len(shape))
-    arguments = {"x": x, "gain": gain.flatten(), "bias": bias.flatten()}
+    arguments = {"x": sample.input.flatten(-len(shape)), "gain": flat(gain), "bias": flat(bias)}
     return "layer_norm", arguments, eps_in(sample)
 
 
 def rms_norm(sample) -> Call:
     shape, gain = (*sample.args, None)[:2]
-    if gain is None:
-        return None
     eps = torch.finfo(sample.input.dtype).eps  # torch's default, whatever is computed in
-    arguments = {"x": sample.input.flatten(-len(shape)), "gain": gain.flatten()}
+    arguments = {"x": sample.input.flatten(-len(shape)), "gain": flat(gain)}
     return "rms_norm", arguments, {"eps": eps} | eps_in(sample)
 
 
@@ -77,38 +79,63 @@ def normalize(sample) -> Call:
 
 def spread(name: str):
     def translated(sample) -> Call:
-        options = dict(sample.kwargs)
+        """Along several axes: along one of the size of them all."""
+        x, options = sample.input, dict(sample.kwargs)
         dims = sample.args[0] if sample.args else options.get("dim")
-        dims = dims if isinstance(dims, tuple) else (dims,)
-        if None in dims or len(dims) != 1 or options.get("keepdim") or sample.input.dim() == 0:
-            return None
+        dims = range(x.dim()) if dims is None else dims if isinstance(dims, tuple) else (dims,)
         correction = options.get("correction", int(options.get("unbiased", True)))
-        if correction is None:
-            correction = 1
-        if correction > sample.input.shape[dims[0]]:
+        correction = 1 if correction is None else correction
+        if not dims or not x.numel():
             return None
-        return name, {"x": sample.input.movedim(dims[0], -1)}, {"correction": correction}
+        rows = x.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
+        if correction > rows.shape[-1]:
+            return None
+        return name, {"x": rows}, {"correction": correction}
 
     return translated
 
 
+def linear(sample) -> Call:
+    weight, *bias = sample.args
+    if weight.dim() != 2:
+        return None  # a single output, without an axis
+    return "linear", {"x": sample.input, "weight": weight.mT, "bias": (*bias, None)[0]}, {}
+
+
 def bilinear(sample) -> Call:
     x2, weight, *bias = sample.args
-    if not bias or bias[0] is None:
+    return (
+        "bilinear",
+        {"x1": sample.input, "x2": x2, "weight": weight, "bias": (*bias, None)[0]},
+        {},
+    )
+
+
+def embedding(sample) -> Call:
+    """Without what its backward does besides: rows that are not trained, or scaled."""
+    padding, options = sample.kwargs.get("padding_idx"), dict(sample.kwargs)
+    if padding is not None or any(options.get(n) for n in ("max_norm", "scale_grad_by_freq")):
         return None
-    return "bilinear", {"x1": sample.input, "x2": x2, "weight": weight, "bias": bias[0]}, {}
+    return "embedding", {"index": sample.args[0], "table": sample.input}, {}
 
 
 def attention(sample) -> Call:
-    """Without masks, dropout and heads that share a key."""
-    key, value, *_ = sample.args
-    options = dict(sample.kwargs)
-    plain = not options.get("is_causal") and not options.get("dropout_p")
-    shared = sample.input.shape[:-2] != key.shape[:-2] or key.shape[:-2] != value.shape[:-2]
-    if not plain or shared or options.get("attn_mask") is not None or "scale" in options:
+    """Without dropout."""
+    options, mask = dict(sample.kwargs), sample.kwargs.get("attn_mask")
+    if options.get("dropout_p"):
         return None
-    arguments = {"query": sample.input, "key": key, "value": value}
-    return "scaled_dot_product_attention", arguments, {}
+    tensors = dict(zip(("query", "key", "value"), (sample.input, *sample.args), strict=True))
+    leading = torch.broadcast_shapes(*(t.shape[:-2] for t in tensors.values()))
+    arguments = {name: t.expand(*leading, *t.shape[-2:]) for name, t in tensors.items()}
+    scale = {"scale": options["scale"]} if options.get("scale") is not None else {}
+    if options.get("is_causal"):
+        return "causal_attention", arguments, scale
+    if mask is None:
+        return "scaled_dot_product_attention", arguments, scale
+    seen = mask.expand(*leading, *mask.shape[-2:])
+    if mask.dtype == torch.bool:
+        return "masked_attention", arguments | {"mask": seen}, scale
+    return "biased_attention", arguments | {"bias": seen}, scale
 
 
 TRANSLATIONS = {
@@ -118,7 +145,9 @@ TRANSLATIONS = {
     "nn.functional.layer_norm": layer_norm,
     "nn.functional.rms_norm": rms_norm,
     "nn.functional.normalize": normalize,
+    "nn.functional.linear": linear,
     "nn.functional.bilinear": bilinear,
+    "nn.functional.embedding": embedding,
     "nn.functional.scaled_dot_product_attention": attention,
     "var": spread("var"),
     "std": spread("std"),
@@ -132,9 +161,8 @@ def test_torchs_own_samples(operators, name, dtype):
     found = list(calls(operators[name], TRANSLATIONS[name], dtype))
     assert found
     for ours, arguments, options in found:
-        same = {n: t.detach().to(dtype) for n, t in arguments.items()}
-        assert all(isinstance(t, torch.Tensor) for t in same.values())
         functional = FUNCTIONALS[ours]
+        same = {n: t.detach().to(dtype) if is_floating(t) else t for n, t in arguments.items()}
         like = functional.reference(*same.values(), **options)
         upstream = drawing(1)(*like.shape, 1)[..., 0].to(dtype)
         assert_agrees(functional, same, options, upstream)

@@ -77,6 +77,15 @@ def test_pages_and_checks_hold_it(tmp_path):
     assert gradform(["check", str(file), "--of", "x", right.replace("- (", "+ (")]) == 1
 
 
+def test_a_score_of_minus_infinity_is_told_apart(tmp_path):
+    body = "    x = Input(N)\n    y = Piecewise((x**2, x > -oo), (3, True))\n"
+    function, *_ = generated(forward_file(tmp_path, "Kept", body), tmp_path)
+    x = torch.tensor([2.0, -torch.inf, -1.0], dtype=torch.float64, requires_grad=True)
+    y = function(x)
+    y.sum().backward()
+    assert y.tolist() == [4, 3, 1] and x.grad.tolist() == [4, 0, -2]
+
+
 @pytest.mark.parametrize(
     "line", ["y = x - oo", "y = exp(x) * oo", "y = Piecewise((oo, x > 0), (x, True))"]
 )

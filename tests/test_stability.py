@@ -38,6 +38,11 @@ def log_cosh(x):
     return x.abs() + F.softplus(-2 * x.abs()) - torch.log(torch.tensor(2.0, dtype=x.dtype))
 
 
+def masked(z, least):
+    """The softmax of the entries whose mirror image is larger than ``least``; 0 where none is."""
+    return torch._safe_softmax(z.masked_fill(z.flip(1).detach() <= least, -torch.inf), 1)
+
+
 def attention(q):
     return F.scaled_dot_product_attention(q[None], q.flip(0)[None], q.flip(1)[None])[0]
 
@@ -80,6 +85,18 @@ ROWS = {
             reduction="batchmean",
             log_target=True,
         ),
+    ),
+    "MaskedSoftmax": (
+        "m = Input(N, C)\n    counts = Piecewise((exp(z), m > -1), (0, True))\n"
+        "    p = counts / Sum(counts, C)",
+        lambda z: masked(z, -1),
+    ),
+    "MaskedSoftmaxOrNothing": (
+        "m = Input(N, C)\n    counts = Piecewise((exp(z), m > 1), (0, True))\n"
+        "    kept = Sum(Piecewise((1, m > 1), (0, True)), C)\n"
+        "    nothing = Piecewise((1, Eq(kept, 0)), (0, True))\n"
+        "    p = counts / (Sum(counts, C) + nothing)",
+        lambda z: masked(z, 1),
     ),
     "Attention": (
         "k = Input(N, C)\n    v = Input(N, C)\n    s = Sum(z * Rename(k, N, K), C) / sqrt(C)\n"
@@ -249,6 +266,21 @@ def test_every_value_is_its_factor_times_its_exponential(made, name):
 def test_no_exponential_of_a_hand_subtracted_maximum_is_shifted_again(derived):
     relations = derived("softmax_nll").closed_form.relations
     assert not relations.scales.known and not relations.scales.made
+
+
+@pytest.mark.parametrize("nothing", ["Eq(total, 0)", "m > 1"])
+def test_a_guard_that_is_not_of_what_is_guarded_is_no_guard(nothing, tmp_path):
+    """A total that underflows says nothing of the masks; and one that is not proved to be alone
+    where it is not 0 has a value of its own.
+    """
+    body = (
+        "    from derive import Position\n    z = Input(N, C)\n    m = Given(N)\n"
+        "    counts = Piecewise((exp(z), Position(C) > 0), (0, True))\n    total = Sum(counts, C)\n"
+        f"    nothing = Piecewise((1, {nothing}), (0, True))\n    p = counts / (total + nothing)\n"
+    )
+    _, _, result = generated(forward_file(tmp_path, "Guarded", body), tmp_path)
+    line = next(line for line in result.text.splitlines() if line.startswith("    p = "))
+    assert "shifted" not in line
 
 
 def test_the_output_that_overflows_by_definition_stays_what_it_is(tmp_path):

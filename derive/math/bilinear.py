@@ -16,6 +16,7 @@ class Bilinear(Forward):
     x1 = Input(N, K)
     x2 = Input(N, L)
     weight = Input(H, K, L)
-    bias = Input(H)
+    bias = Input(H, default=0)
 
-    y = Sum(x1 * weight * x2, K, L) + bias
+    through = Sum(x1 * weight, K)
+    y = Sum(through * x2, L) + bias

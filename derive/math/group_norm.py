@@ -17,8 +17,8 @@ class GroupNorm(Forward):
     """
 
     x = Input(N, C, S)
-    gain = Input(C)
-    bias = Input(C)
+    gain = Input(C, default=1)
+    bias = Input(C, default=0)
     groups = Size(G)
     eps = Scalar(1e-5)
 
@@ -28,4 +28,5 @@ class GroupNorm(Forward):
     var = Sum(diff**2, K, S) / (K * S)
     inv_std = 1 / sqrt(var + eps)
     xhat = diff * inv_std
-    y = gain * Flatten(xhat, G, K, into=C) + bias
+    scaled = Unflatten(gain, C, into=(G, K)) * xhat
+    y = Flatten(scaled, G, K, into=C) + bias

@@ -16,8 +16,8 @@ class InstanceNorm(Forward):
     """
 
     x = Input(N, C, S)
-    gain = Input(C)
-    bias = Input(C)
+    gain = Input(C, default=1)
+    bias = Input(C, default=0)
     eps = Scalar(1e-5)
 
     mean = Sum(x, S) / S

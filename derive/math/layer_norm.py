@@ -15,8 +15,8 @@ class LayerNorm(Forward):
     """
 
     x = Input(N, C)
-    gain = Input(C)
-    bias = Input(C)
+    gain = Input(C, default=1)
+    bias = Input(C, default=0)
     eps = Scalar(1e-5)
 
     mean = Sum(x, C) / C

@@ -15,6 +15,6 @@ class Linear(Forward):
 
     x = Input(N, K)
     weight = Input(K, H)
-    bias = Input(H)
+    bias = Input(H, default=0)
 
     y = Sum(x * weight, K) + bias

@@ -1,8 +1,9 @@
 """A step of a network with long short-term memory."""
 
-from sympy import exp, tanh
+from sympy import tanh
 
 from derive import Axes, Axis, Forward, Input, OneHot, Sum, Unflatten
+from derive.math.sigmoid import Sigmoid
 
 N, K = Axes("N"), Axis("K")  # examples, features of the input
 H = Axis("H")  # hidden units
@@ -23,15 +24,19 @@ class LSTMCell(Forward):
     c = Input(N, H)
     weight_ih = Input(P, K)
     weight_hh = Input(P, H)
-    bias_ih = Input(P)
-    bias_hh = Input(P)
+    bias_ih = Input(P, default=0)
+    bias_hh = Input(P, default=0)
 
     pre = Sum(x * weight_ih, K) + bias_ih + Sum(h * weight_hh, H) + bias_hh
     gates = Unflatten(pre, P, into=(Gate, H))
-    i = 1 / (1 + exp(-Sum(OneHot(0, Gate) * gates, Gate)))
-    f = 1 / (1 + exp(-Sum(OneHot(1, Gate) * gates, Gate)))
-    g = tanh(Sum(OneHot(2, Gate) * gates, Gate))
-    o = 1 / (1 + exp(-Sum(OneHot(3, Gate) * gates, Gate)))
+    to_i = Sum(OneHot(0, Gate) * gates, Gate)
+    to_f = Sum(OneHot(1, Gate) * gates, Gate)
+    to_g = Sum(OneHot(2, Gate) * gates, Gate)
+    to_o = Sum(OneHot(3, Gate) * gates, Gate)
+    i = Sigmoid(to_i)
+    f = Sigmoid(to_f)
+    g = tanh(to_g)
+    o = Sigmoid(to_o)
     cell = f * c + i * g
     shown = tanh(cell)
     hidden = o * shown

@@ -15,7 +15,7 @@ class RMSNorm(Forward):
     """
 
     x = Input(N, C)
-    gain = Input(C)
+    gain = Input(C, default=1)
     eps = Scalar(1e-5)
 
     square = Sum(x**2, C) / C

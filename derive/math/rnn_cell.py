@@ -19,8 +19,8 @@ class RNNCell(Forward):
     h = Input(N, H)
     weight_ih = Input(H, K)
     weight_hh = Input(H, J)
-    bias_ih = Input(H)
-    bias_hh = Input(H)
+    bias_ih = Input(H, default=0)
+    bias_hh = Input(H, default=0)
 
     pre = Sum(x * weight_ih, K) + bias_ih + Sum(Rename(h, H, J) * weight_hh, J) + bias_hh
     y = tanh(pre)

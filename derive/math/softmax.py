@@ -1,8 +1,8 @@
-"""The softmax, its logarithm and its normalizer."""
+"""The softmax, also of what a mask leaves, its logarithm and its normalizer."""
 
-from sympy import exp, log
+from sympy import Eq, Ne, Piecewise, exp, log
 
-from derive import Axes, Axis, Forward, Input, Sum
+from derive import Axes, Axis, Forward, Given, Input, Sum
 
 N, C = Axes("N"), Axis("C")
 
@@ -17,6 +17,22 @@ class Softmax(Forward):
     x = Input(N, C)
 
     y = exp(x) / Sum(exp(x), C)
+
+
+class MaskedSoftmax(Forward):
+    """The softmax of the entries that take part: where the mask is not 0. The others are 0, and so
+    is a row in which none takes part.
+
+    Source: Vaswani et al. (2017), "Attention is all you need", section 3.2.3 (masking out).
+    """
+
+    x = Input(N, C)
+    mask = Given(N, C)
+
+    counts = Piecewise((exp(x), Ne(mask, 0)), (0, True))
+    kept = Sum(Piecewise((1, Ne(mask, 0)), (0, True)), C)
+    nothing = Piecewise((1, Eq(kept, 0)), (0, True))
+    y = counts / (Sum(counts, C) + nothing)
 
 
 class LogSoftmax(Forward):

@@ -247,18 +247,37 @@ class _Page:
         return KINDS["shape" if name in self.program.several else "size"]
 
     def arguments(self, function: Function) -> list[str]:
+        """What stands in the brackets of its ``def``. Python wants what may be left out last, so
+        before a number that has to be passed nothing may be; the check fills it in.
+        """
+        may_lack = function is not self.program.chain and not _needed_number(function)
+
         def typed(p: Parameter) -> str:
             if p.role == "scalar" and isinstance(p.default, Value):
                 return f"{p.name}: float | None = None"
             if p.role == "index":
                 return f"{p.name}: int = {p.default}"
             if p.role not in NUMBERS and p.default is not None:
-                return f"{p.name}: Tensor | None" + " = None" * (function is not self.program.chain)
+                return f"{p.name}: Tensor | None" + " = None" * may_lack
             if p.role == "scalar":
                 return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
             return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
 
         return [typed(p) for p in function.parameters]
+
+    def public_arguments(self) -> list[str]:
+        """Those of the differentiable function: there a number that has to be passed is passed by
+        name, where a tensor before it may be left out.
+        """
+        function = self.program.forward
+        arguments, needed = self.arguments(function), _needed_number(function)
+        optional = [i for i, p in enumerate(function.tensors) if p.default is not None]
+        if not optional or needed is None:
+            return arguments
+        for i in optional:
+            arguments[i] += " = None"
+        place = function.parameters.index(needed)
+        return [*arguments[:place], "*", *arguments[place:]]
 
     def all_lines(self) -> str:
         return "\n".join(self.printer(f).step(step) for f in self.functions for step in f.steps)
@@ -337,15 +356,19 @@ class _Page:
         output, upstream = program.forward.results[0], program.backward.parameters[0]
         return {
             "output": output,
-            "public": wrapped(
-                f"def {program.name}", self.arguments(program.forward), " -> Tensor:"
-            ),
+            "public": wrapped(f"def {program.name}", self.public_arguments(), " -> Tensor:"),
             "output_shape": self.shape_of(upstream.layout),
             "upstream": upstream.name,
             "saved_from": ", ".join(tensors),
             "numbers_from": ", ".join(numbers),
             "gradients": gradients,
         }
+
+
+def _needed_number(function: Function) -> Parameter | None:
+    """The first number that has to be passed."""
+    numbers = (p for p in function.parameters if p.role in NUMBERS)
+    return next((p for p in numbers if p.default is None), None)
 
 
 def _names_among(*tables) -> str:
