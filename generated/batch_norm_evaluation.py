@@ -10,7 +10,7 @@ Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 2.
 
 The closed form:
 
-    dgain = Sum(dy*xhat, N, S)
+    dgain = Sum(inv_std*dy*(x - running_mean), N, S)
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*dy
 
@@ -48,9 +48,10 @@ class BatchNormEvaluationForward(NamedTuple):
     """The output y, then what the backward needs."""
 
     y: Tensor  # (N, C, *S)
+    x: Tensor  # (N, C, *S)
+    running_mean: Tensor  # (C,)
     gain: Tensor  # (C,)
     inv_std: Tensor  # (C,)
-    xhat: Tensor  # (N, C, *S)
 
 
 class BatchNormEvaluationGradients(NamedTuple):
@@ -236,7 +237,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "x": "N C *S", "running_mean": "C", "running_var": "C", "gain": "C", "bias": "C",
     },
     rounds=1,
-    results=("N C *S", "C", "C", "N C *S"),
+    results=("N C *S", "N C *S", "C", "C", "C"),
 )
 def batch_norm_evaluation_forward(
     x: Tensor,
@@ -253,27 +254,28 @@ def batch_norm_evaluation_forward(
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
     y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormEvaluationForward(y, gain, inv_std, xhat)
+    return BatchNormEvaluationForward(y, x, running_mean, gain, inv_std)
 
 
 @_checked(
     {
-        "dy": "N C *S", "gain": "C", "inv_std": "C", "xhat": "N C *S",
+        "dy": "N C *S", "x": "N C *S", "running_mean": "C", "gain": "C", "inv_std": "C",
     },
     rounds=3,
     results=("N C *S", "C", "C"),
 )
 def batch_norm_evaluation_backward(
     dy: Tensor,
+    x: Tensor,
+    running_mean: Tensor,
     gain: Tensor,
     inv_std: Tensor,
-    xhat: Tensor,
 ) -> BatchNormEvaluationGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (N, C, *S), gain (C,), inv_std (C,), xhat (N, C, *S).
+    Shapes: dy (N, C, *S), x (N, C, *S), running_mean (C,), gain (C,), inv_std (C,).
     """
-    dgain = (dy * xhat).sum((0, 2))
+    dgain = (inv_std[:, None] * dy * (x - running_mean[:, None])).sum((0, 2))
     dbias = dy.sum((0, 2))
     dx = gain[:, None] * inv_std[:, None] * dy
     return BatchNormEvaluationGradients(dx, dgain, dbias)
@@ -341,7 +343,7 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, running_mean, running_var, gain, bias, eps):
         result = batch_norm_evaluation_forward(x, running_mean, running_var, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
+        ctx.save_for_backward(result.x, result.running_mean, result.gain, result.inv_std)
         return result.y
 
     @staticmethod

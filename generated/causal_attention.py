@@ -20,8 +20,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, B
 
 At the edges:
 
-- ValueError where E is 0: scale divides by it.
 - ValueError where S is 0: exp_scores_chosen_shifted takes a maximum along it.
+- NaN where E is 0: scale divides by it.
 - B stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point.
@@ -125,7 +125,10 @@ def _checked(
                 args = [*tensors, *args[count:]]
             if converts:
                 format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if merged:
                 pairs = zip(result, results)
                 result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
@@ -169,10 +172,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "E" in sizes and sizes["E"] == 0:
-        raise ValueError(
-            f"causal_attention: scale divides by it, but E is 0 where E = {sizes['E']}"
-        )
     if "S" in sizes and sizes["S"] == 0:
         raise ValueError(
             f"causal_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 where S = {sizes['S']}"
@@ -235,7 +234,7 @@ def causal_attention_forward(
     scale = E ** -0.5 if scale is None else scale
     scores = scale * (query @ key.mT)
     scores_chosen = torch.where(torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None], scores, -math.inf)
-    exp_scores_chosen_shifted = torch.exp(scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, 0.0, 0.0))
+    exp_scores_chosen_shifted = torch.exp(scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
     probs = exp_scores_chosen_shifted / exp_scores_chosen_shifted.sum(2, keepdim=True)
     y = probs @ value
     return CausalAttentionForward(y, query, key, value, probs, scale)

@@ -11,11 +11,10 @@ candidate) and two biases as in ``torch.nn.GRUCell``.
 
 The closed form:
 
-    dcandidate = dy*(1 - update)
-    dfrom_state = dy*(OneHot(1, Gate)*h*update + reset*(1 - update)*(OneHot(0, Gate)*proposed*(candidate**2*(reset - 1) + 1 - reset) + OneHot(2, Gate) - OneHot(2, Gate)*candidate**2) + OneHot(1, Gate)*candidate*update*(update - 1) - OneHot(1, Gate)*h*update**2)
+    dfrom_state = dy*(OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(2, Gate)*reset*(1 - candidate**2)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
     dweight_hh = Sum(Flatten(dfrom_state, Gate, H, into=P)*h, N)
     dbias_hh = Sum(Flatten(dfrom_state, Gate, H, into=P), N)
-    dfrom_input = OneHot(2, Gate)*dcandidate*(1 - candidate**2) + OneHot(1, Gate)*dy*update*(h + candidate*(update - 1) - h*update) + OneHot(0, Gate)*dcandidate*proposed*reset*(candidate**2*(reset - 1) + 1 - reset)
+    dfrom_input = dy*(OneHot(2, Gate)*(1 - candidate**2)*(1 - update) + OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
     dx = Sum(Flatten(dfrom_input, Gate, H, into=P)*weight_ih, P)
     dweight_ih = Sum(Flatten(dfrom_input, Gate, H, into=P)*x, N)
     dbias_ih = Sum(Flatten(dfrom_input, Gate, H, into=P), N)
@@ -326,17 +325,16 @@ def gru_cell_backward(
     N = dy.shape[0]
     Gate = 3
     H = dy.shape[1]
-    dcandidate = dy * (1 - update)
     dfrom_state = dy.new_zeros(N, Gate, H)
     dfrom_state.select(1, 2).add_(dy * reset * (1 - candidate ** 2) * (1 - update))
-    dfrom_state.select(1, 0).add_(dy * proposed * reset * (1 - update) * (candidate ** 2 * (reset - 1) + 1 - reset))
-    dfrom_state.select(1, 1).add_(dy * (h * update + candidate * update * (update - 1) - h * update ** 2))
+    dfrom_state.select(1, 1).add_(dy * update * (h - candidate) * (1 - update))
+    dfrom_state.select(1, 0).add_(dy * proposed * reset * (1 - candidate ** 2) * (1 - reset) * (1 - update))
     dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     dbias_hh = dfrom_state.flatten(1, 2).sum(0)
     dfrom_input = dy.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 2).add_(dcandidate * (1 - candidate ** 2))
-    dfrom_input.select(1, 1).add_(dy * update * (h + candidate * (update - 1) - h * update))
-    dfrom_input.select(1, 0).add_(dcandidate * proposed * reset * (candidate ** 2 * (reset - 1) + 1 - reset))
+    dfrom_input.select(1, 2).add_(dy * (1 - candidate ** 2) * (1 - update))
+    dfrom_input.select(1, 1).add_(dy * update * (h - candidate) * (1 - update))
+    dfrom_input.select(1, 0).add_(dy * proposed * reset * (1 - candidate ** 2) * (1 - reset) * (1 - update))
     dx = dfrom_input.flatten(1, 2) @ weight_ih
     dweight_ih = dfrom_input.flatten(1, 2).mT @ x
     dbias_ih = dfrom_input.flatten(1, 2).sum(0)

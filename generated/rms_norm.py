@@ -10,16 +10,16 @@ eps under the root.
 
 The closed form:
 
-    dgain = Sum(dy*xhat, N)
+    dgain = Sum(inv_rms*dy*x, N)
     dxhat = gain*dy
-    dx = inv_rms*(dxhat - xhat*Sum(dxhat*xhat, C)/C)
+    dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
 
 At the edges:
 
-- ValueError where C is 0: square divides by it.
+- NaN where C is 0: square divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
@@ -46,9 +46,9 @@ class RMSNormForward(NamedTuple):
     """The output y, then what the backward needs."""
 
     y: Tensor  # (*N, C)
+    x: Tensor  # (*N, C)
     gain: Tensor  # (C,)
     inv_rms: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
 
 
 class RMSNormGradients(NamedTuple):
@@ -124,7 +124,10 @@ def _checked(
                 args = [*tensors, *args[count:]]
             if converts:
                 format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except ZeroDivisionError:
+                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
             if merged:
                 pairs = zip(result, results)
                 result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
@@ -186,10 +189,6 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"rms_norm: square divides by it, but C is 0 where C = {sizes['C']}"
-        )
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -225,7 +224,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"x": "*N C", "gain": "C"}, rounds=1, results=("*N C", "C", "*N 1", "*N C"))
+@_checked({"x": "*N C", "gain": "C"}, rounds=1, results=("*N C", "*N C", "C", "*N 1"))
 def rms_norm_forward(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormForward:
     """The output y, then what the backward needs.
 
@@ -236,25 +235,25 @@ def rms_norm_forward(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) 
     inv_rms = (square + eps) ** -0.5
     xhat = inv_rms * x
     y = gain * xhat
-    return RMSNormForward(y, gain, inv_rms, xhat)
+    return RMSNormForward(y, x, gain, inv_rms)
 
 
 @_checked(
     {
-        "dy": "*N C", "gain": "C", "inv_rms": "*N 1", "xhat": "*N C",
+        "dy": "*N C", "x": "*N C", "gain": "C", "inv_rms": "*N 1",
     },
     rounds=2,
     results=("*N C", "C"),
 )
-def rms_norm_backward(dy: Tensor, gain: Tensor, inv_rms: Tensor, xhat: Tensor) -> RMSNormGradients:
+def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> RMSNormGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (*N, C), gain (C,), inv_rms (*N, 1), xhat (*N, C).
+    Shapes: dy (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
     """
     C = dy.shape[1]
-    dgain = (dy * xhat).sum(0)
+    dgain = (inv_rms * dy * x).sum(0)
     dxhat = gain * dy
-    dx = inv_rms * (dxhat - (dxhat * xhat).sum(1, keepdim=True) / C * xhat)
+    dx = inv_rms * (dxhat - inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C * x)
     return RMSNormGradients(dx, dgain)
 
 
@@ -309,7 +308,7 @@ class RMSNormFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, gain, eps):
         result = rms_norm_forward(x, gain, eps)
-        ctx.save_for_backward(result.gain, result.inv_rms, result.xhat)
+        ctx.save_for_backward(result.x, result.gain, result.inv_rms)
         return result.y
 
     @staticmethod
