@@ -37,12 +37,12 @@ from derive.factoring import factored
 from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
 from derive.logarithms import split_logarithms
-from derive.nodes import Sum
+from derive.nodes import Reshaping, Sum
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
 from derive.sharing import shared
 from derive.steps import Fact, Record, Step
-from derive.symbols import Axis, Tensor, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
@@ -365,8 +365,10 @@ def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
 
 
 def _met_in_contractions(chain: Chain) -> set[str]:
-    """The adjoints that are an operand of a matrix product, which wants them as a whole."""
-    return {
+    """The adjoints that are an operand of a matrix product, which wants them as a whole, also
+    where they are counted anew before.
+    """
+    met = {
         t.name
         for adjoint in chain.adjoints
         for node in adjoint.expression.atoms(Sum)
@@ -374,6 +376,10 @@ def _met_in_contractions(chain: Chain) -> set[str]:
         for t in tensors_in(node)
         if t.role == "adjoint"
     }
+    for adjoint in reversed(chain.adjoints):
+        if adjoint.name in met and isinstance(adjoint.expression, Reshaping):
+            met |= {t.name for t in tensors_in(adjoint.expression) if t.role == "adjoint"}
+    return met
 
 
 def _has_contraction(e: Expr) -> bool:
@@ -395,7 +401,8 @@ def _worth_trying(chain: Chain) -> list[str]:
     }
 
     def is_largest(adjoint: Adjoint) -> bool:
-        near = [*read[adjoint.name], *(t for b in readers[adjoint.name] for t in read[b.name])]
+        own = (t for t in read[adjoint.name] if set(t.axes) <= axes_of(adjoint.expression))
+        near = [*own, *(t for b in readers[adjoint.name] for t in read[b.name])]
         return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
 
     return [a.name for a in chain.adjoints if len(readers[a.name]) > 1 and is_largest(a)]

@@ -11,14 +11,16 @@ gates (input, forget, candidate, output) and two biases as in ``torch.nn.LSTMCel
 
 The closed form:
 
-    sum_dy_2 = Sum(OneHot(0, State)*dy, State)
-    sum_dy = Sum(OneHot(1, State)*dy, State)
-    dx = Sum(Flatten((sum_dy + sum_dy_2*o*(1 - shown**2))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy_2*o*shown*(1 - o), Gate, H, into=P)*weight_ih, P)
-    dh = Sum(Flatten((sum_dy + sum_dy_2*o*(1 - shown**2))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy_2*o*shown*(1 - o), Gate, H, into=P)*weight_hh, P)
-    dweight_ih = Sum(Flatten((sum_dy + sum_dy_2*o*(1 - shown**2))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy_2*o*shown*(1 - o), Gate, H, into=P)*x, N)
-    dweight_hh = Sum(Flatten((sum_dy + sum_dy_2*o*(1 - shown**2))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy_2*o*shown*(1 - o), Gate, H, into=P)*h, N)
-    dbias_ih = Sum(Flatten((sum_dy + sum_dy_2*o*(1 - shown**2))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy_2*o*shown*(1 - o), Gate, H, into=P), N)
-    dc = f*(sum_dy + sum_dy_2*o*(1 - shown**2))
+    sum_dy = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+    dgates = dcell*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
+    dpre = Flatten(dgates, Gate, H, into=P)
+    dx = Sum(dpre*weight_ih, P)
+    dh = Sum(dpre*weight_hh, P)
+    dweight_ih = Sum(dpre*x, N)
+    dweight_hh = Sum(dpre*h, N)
+    dbias_ih = Sum(dpre, N)
+    dc = dcell*f
     dbias_hh = dbias_ih
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
@@ -347,15 +349,23 @@ def lstm_cell_backward(
     Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P,
     H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
     """
+    N = dy.shape[1]
     Gate = 4
-    sum_dy_2 = dy.select(0, 0)
-    sum_dy = dy.select(0, 1)
-    dx = ((sum_dy[:, None] + sum_dy_2[:, None] * o[:, None] * (1 - shown[:, None] ** 2)) * (i[:, None] * (torch.nn.functional.one_hot(dy.new_tensor(2, dtype=torch.long), Gate).to(dy.dtype)[:, None] * (1 - g[:, None] ** 2) + torch.nn.functional.one_hot(dy.new_tensor(0, dtype=torch.long), Gate).to(dy.dtype)[:, None] * g[:, None] * (1 - i[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(1, dtype=torch.long), Gate).to(dy.dtype)[:, None] * c[:, None] * f[:, None] * (1 - f[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(3, dtype=torch.long), Gate).to(dy.dtype)[:, None] * sum_dy_2[:, None] * o[:, None] * shown[:, None] * (1 - o[:, None])).flatten(1, 2) @ weight_ih
-    dh = ((sum_dy[:, None] + sum_dy_2[:, None] * o[:, None] * (1 - shown[:, None] ** 2)) * (i[:, None] * (torch.nn.functional.one_hot(dy.new_tensor(2, dtype=torch.long), Gate).to(dy.dtype)[:, None] * (1 - g[:, None] ** 2) + torch.nn.functional.one_hot(dy.new_tensor(0, dtype=torch.long), Gate).to(dy.dtype)[:, None] * g[:, None] * (1 - i[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(1, dtype=torch.long), Gate).to(dy.dtype)[:, None] * c[:, None] * f[:, None] * (1 - f[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(3, dtype=torch.long), Gate).to(dy.dtype)[:, None] * sum_dy_2[:, None] * o[:, None] * shown[:, None] * (1 - o[:, None])).flatten(1, 2) @ weight_hh
-    dweight_ih = ((sum_dy[:, None] + sum_dy_2[:, None] * o[:, None] * (1 - shown[:, None] ** 2)) * (i[:, None] * (torch.nn.functional.one_hot(dy.new_tensor(2, dtype=torch.long), Gate).to(dy.dtype)[:, None] * (1 - g[:, None] ** 2) + torch.nn.functional.one_hot(dy.new_tensor(0, dtype=torch.long), Gate).to(dy.dtype)[:, None] * g[:, None] * (1 - i[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(1, dtype=torch.long), Gate).to(dy.dtype)[:, None] * c[:, None] * f[:, None] * (1 - f[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(3, dtype=torch.long), Gate).to(dy.dtype)[:, None] * sum_dy_2[:, None] * o[:, None] * shown[:, None] * (1 - o[:, None])).flatten(1, 2).mT @ x
-    dweight_hh = ((sum_dy[:, None] + sum_dy_2[:, None] * o[:, None] * (1 - shown[:, None] ** 2)) * (i[:, None] * (torch.nn.functional.one_hot(dy.new_tensor(2, dtype=torch.long), Gate).to(dy.dtype)[:, None] * (1 - g[:, None] ** 2) + torch.nn.functional.one_hot(dy.new_tensor(0, dtype=torch.long), Gate).to(dy.dtype)[:, None] * g[:, None] * (1 - i[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(1, dtype=torch.long), Gate).to(dy.dtype)[:, None] * c[:, None] * f[:, None] * (1 - f[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(3, dtype=torch.long), Gate).to(dy.dtype)[:, None] * sum_dy_2[:, None] * o[:, None] * shown[:, None] * (1 - o[:, None])).flatten(1, 2).mT @ h
-    dbias_ih = ((sum_dy[:, None] + sum_dy_2[:, None] * o[:, None] * (1 - shown[:, None] ** 2)) * (i[:, None] * (torch.nn.functional.one_hot(dy.new_tensor(2, dtype=torch.long), Gate).to(dy.dtype)[:, None] * (1 - g[:, None] ** 2) + torch.nn.functional.one_hot(dy.new_tensor(0, dtype=torch.long), Gate).to(dy.dtype)[:, None] * g[:, None] * (1 - i[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(1, dtype=torch.long), Gate).to(dy.dtype)[:, None] * c[:, None] * f[:, None] * (1 - f[:, None])) + torch.nn.functional.one_hot(dy.new_tensor(3, dtype=torch.long), Gate).to(dy.dtype)[:, None] * sum_dy_2[:, None] * o[:, None] * shown[:, None] * (1 - o[:, None])).flatten(1, 2).sum(0)
-    dc = f * (sum_dy + sum_dy_2 * o * (1 - shown ** 2))
+    H = dy.shape[2]
+    sum_dy = dy.select(0, 0)
+    dcell = dy.select(0, 1) + sum_dy * o * (1 - shown ** 2)
+    dgates = dy.new_zeros(N, Gate, H)
+    dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
+    dgates.select(1, 0).add_(dcell * g * i * (1 - i))
+    dgates.select(1, 1).add_(dcell * c * f * (1 - f))
+    dgates.select(1, 3).add_(sum_dy * o * shown * (1 - o))
+    dpre = dgates.flatten(1, 2)
+    dx = dpre @ weight_ih
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    dbias_ih = dpre.sum(0)
+    dc = dcell * f
     dbias_hh = dbias_ih
     return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 

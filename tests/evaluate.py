@@ -18,10 +18,10 @@ import sympy
 from mpmath import MPContext
 
 from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis, Tensor
+from derive.symbols import Axis, MinusInfinity, Tensor
 
 DIGITS = MPContext()
-DIGITS.dps = 40
+DIGITS.dps = 200  # for entries that nearly cancel, where exponentials of products stand by
 FUNCTIONS = {
     "Abs": abs,
     "sign": lambda v: (v > 0) - (v < 0),
@@ -69,6 +69,8 @@ class Numbers:
             return self.entry(e, tuple(at[axis] for axis in e.axes))
         if isinstance(e, Axis):
             return Fraction(self.sizes[e])
+        if isinstance(e, MinusInfinity):  # what holds for every number holds in the limit
+            return Fraction(-1000)
         if isinstance(e, Sum):
             return sum(
                 self.value(e.operand, {**at, **dict(zip(e.axes, i, strict=True))})
