@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Expr, Rational
+from sympy import Expr, Piecewise, Rational
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
@@ -39,6 +39,12 @@ class ArrayNode(Expr):
     @classmethod
     def _check(cls, operand, axes) -> None:
         """Refuse what cannot be meant."""
+
+    def has(self, *patterns) -> bool:
+        """As SymPy's, but a choice inside is none outside: its condition varies along what the
+        node binds. ``piecewise_fold``, which asks for nothing else, would move it out.
+        """
+        return patterns != (Piecewise,) and super().has(*patterns)
 
     @property
     def operand(self) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Sum, Tuple
+from sympy import Expr, Piecewise, Sum, Tuple
 
 
 class IndexedSum(Sum):
@@ -16,3 +16,7 @@ class IndexedSum(Sum):
         self = Expr.__new__(cls, function, *(Tuple(*limit) for limit in limits))
         self.is_commutative = True
         return self
+
+    def has(self, *patterns) -> bool:
+        """As SymPy's, but a choice inside is none outside, as of an array node."""
+        return patterns != (Piecewise,) and super().has(*patterns)

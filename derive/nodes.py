@@ -48,6 +48,11 @@ class Max(Reduction):
     ``torch.max(dim)``.
     """
 
+    is_real = None  # as its operand, which may be -oo
+
+    def _eval_is_real(self):
+        return self.operand.is_real
+
     def _eval_is_positive(self):
         return self.operand.is_positive
 

@@ -106,3 +106,29 @@ def test_an_infinite_factor_does_not_leak_where_it_is_masked_out(tmp_path):
     weight, mask = torch.tensor([2.0, torch.inf, torch.nan]).double(), torch.tensor([1, 0, 0])
     function(x, weight, mask).sum().backward()
     assert x.grad.tolist() == [2, 0, 0]
+
+
+def test_a_choice_inside_of_a_sum_stays_inside_of_a_condition(tmp_path):
+    """SymPy would compare every entry of the mask in place of their sum."""
+    body = """    x = Input(N, C)
+    mask = Given(N, C)
+    y = Piecewise((2 * x, Eq(Sum(Piecewise((1, Ne(mask, 0)), (0, True)), C), 0)), (x, True))
+"""
+    function, *_ = generated(forward_file(tmp_path, "Doubled", body), tmp_path)
+    x, mask = draw(3, 4), torch.tensor([[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]])
+    factors = torch.tensor([1.0, 2.0, 1.0], dtype=x.dtype)[:, None]
+    assert torch.equal(function(x, mask), factors * x)
+    assert_same_gradients(lambda x: function(x, mask), lambda x: factors * x, x)
+
+
+def test_a_largest_entry_may_be_compared_with_minus_infinity(tmp_path):
+    """It is -oo where nothing takes part, although every entry of the input is a number."""
+    body = """    x = Input(N, C)
+    mask = Given(N, C)
+    score = Piecewise((x, Ne(mask, 0)), (-oo, True))
+    y = Piecewise((2 * x, Eq(Max(score, C), -oo)), (x, True))
+"""
+    function, *_ = generated(forward_file(tmp_path, "Doubled", body), tmp_path)
+    x, mask = draw(3, 4), torch.tensor([[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]])
+    factors = torch.tensor([1.0, 2.0, 1.0], dtype=x.dtype)[:, None]
+    assert torch.equal(function(x, mask), factors * x)
