@@ -20,7 +20,7 @@ from torch import Tensor
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
-from derive.symbols import Axes, Axis, size_divisors, tensors_in
+from derive.symbols import Axes, Axis, size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
 MOST_ADDED = 20
@@ -190,16 +190,22 @@ def arguments_of(
 def _drawn_without_gradient(
     definition: Definition, name: str, shape: list[int], draw, generator
 ) -> Tensor:
-    """Numbers as for any tensor; zeros and ones where the mathematics compares them, as a mask."""
-    compared = {
-        t.name
+    """Numbers as for any tensor; where it is compared with numbers, as a mask is, those and the
+    next.
+    """
+    compared = [
+        test
         for s in definition.statements
         for test in s.expression.atoms(Relational)
-        for t in tensors_in(test)
-    }
-    if name in compared:
-        return (torch.rand(shape, generator=generator) > MASKED_SHARE).double()
-    return draw(tuple(shape), generator=generator, dtype=torch.float64)
+        if isinstance(test.lhs, Tensor) and test.lhs.name == name and test.rhs.is_number
+    ]
+    if not compared:
+        return draw(tuple(shape), generator=generator, dtype=torch.float64)
+    limits = sorted({float(test.rhs) for test in compared})
+    values = limits if len(limits) > 1 else [limits[0], limits[0] + 1]
+    shares = torch.rand(tuple(shape), generator=generator)
+    chosen = (shares > MASKED_SHARE) * (1 + shares * (len(values) - 1)).long()
+    return torch.tensor(values, dtype=torch.float64)[chosen.clamp(max=len(values) - 1)]
 
 
 def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
