@@ -367,8 +367,8 @@ def cross_entropy_softcap_backward(
     loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
     """
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * (1 - capped ** 2 / cap ** 2) * (loss_losses_counted[:, None] * loss_losses_probs + label_smoothing * (weight[:, None].sum(0, keepdim=True) / C * loss_losses_probs - loss_losses_counted[:, None] * loss_losses_probs - weight[:, None] / C))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (torch.where(labels_kept != 0, dloss / loss_counted_sum * (label_smoothing * loss_losses_counted - loss_losses_counted), 0) * (1 - capped.gather(1, labels.unsqueeze(1)).squeeze(1) ** 2 / cap ** 2)).unsqueeze(1))
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - capped ** 2 / cap ** 2) * (loss_losses_counted[:, None] * loss_losses_probs + label_smoothing * (weight[:, None].sum(0, keepdim=True) / C * loss_losses_probs - loss_losses_counted[:, None] * loss_losses_probs - weight[:, None] / C)))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss / loss_counted_sum * (label_smoothing * loss_losses_counted - loss_losses_counted) * (1 - capped.gather(1, labels.unsqueeze(1)).squeeze(1) ** 2 / cap ** 2), 0).unsqueeze(1))
     return CrossEntropySoftcapGradients(dlogits)
 
 

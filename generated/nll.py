@@ -312,7 +312,7 @@ def nll_backward(
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-weight[labels] * torch.where(labels_kept != 0, dloss / counted_sum_2, 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)).unsqueeze(1))
     return NLLGradients(dlogprobs)
 
 

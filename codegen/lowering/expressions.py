@@ -183,8 +183,6 @@ class Lowering:
             return Plus(((positive, True),), dims=positive.dims)
         if (selected := self._selected(e, frame, picked)) is not None:
             return selected
-        if (gathered := _gathered_in_choice(e)) is not None:
-            return self.value(gathered, frame, picked)
         numbers = [f for f in e.args if f.is_number]
         if not all(
             f.is_Rational for f in numbers
@@ -218,27 +216,31 @@ class Lowering:
         return Times(tuple(factors), dims=broadcast(v.dims for v, _ in factors))
 
     def _selected(self, e: Mul, frame, picked) -> Value | None:
-        """A product with a 0/1 factor as a choice, so that where it is 0 the rest is never met:
-        0 times an infinity is no number. The rest is what is no larger than the condition, if there
-        is any and what is larger divides by no data: a factor of full size is touched once. The
-        branches stay in their order: of what is no number neither the condition holds nor its
+        """A product with a choice one of whose branches is 0, its factors inside of that: where it
+        is 0 they are never met, and 0 times an infinity is no number.
+
+        What is larger than the choice stays outside, so that it is touched once; not so if it
+        divides by data, or if the choice is between 0 and 1 and would have to be multiplied with.
+        The branches stay in their order: of what is no number neither the condition holds nor its
         opposite.
         """
-        factor = next((f for f in e.args if zero_unless(f) is not None), None)
-        if factor is None:
+        choices = (f for f in e.args if isinstance(f, Piecewise))
+        choice = next((f for f in choices if any(branch == 0 for branch, _ in f.args)), None)
+        if choice is None:
             return None
-        rest = [f for f in e.args if f is not factor]
-        chosen = [f for f in rest if axes_at(f, picked) <= axes_at(factor, picked)]
-        if all(f.is_number for f in chosen) or any(
-            _may_be_infinite(f) for f in rest if f not in chosen
-        ):
-            chosen = rest
-        others = Mul(*(f for f in rest if f not in chosen))
-        pairs = [(0 if branch == 0 else Mul(*chosen), test) for branch, test in factor.args]
+        rest = [f for f in e.args if f is not choice]
+        inside = [f for f in rest if axes_at(f, picked) <= axes_at(choice, picked)]
+        indicator = zero_unless(choice) is not None and all(f.is_number for f in inside)
+        if indicator or any(_may_be_infinite(f) for f in rest if f not in inside):
+            inside = rest
+        if not inside:
+            return None
+        pairs = [(0 if branch == 0 else Mul(branch, *inside), test) for branch, test in choice.args]
         value = self._choice(Piecewise(*pairs, evaluate=False), frame, picked)
-        if others == 1:
+        outside = Mul(*(f for f in rest if f not in inside))
+        if outside == 1:
             return value
-        other = self.value(others, frame, picked)
+        other = self.value(outside, frame, picked)
         return Times(((value, False), (other, False)), dims=broadcast([value.dims, other.dims]))
 
     def _choice(self, e: Piecewise, frame, picked) -> Value:
@@ -365,22 +367,6 @@ def _is_number(value: Value) -> bool:
     if isinstance(value, Times):
         return all(_is_number(factor) for factor, _ in value.factors)
     return isinstance(value, Power) and _is_number(value.base) and _is_number(value.exponent)
-
-
-def _gathered_in_choice(e: Mul) -> Expr | None:
-    """``e`` with its factors inside of a choice one of whose branches is 0; None where there is
-    nothing to move: Piecewise((a, c), (0, True))*b = Piecewise((a*b, c), (0, True)).
-
-    What is 0 stays 0, although ``b`` may be infinite there: 1/norm where the norm is 0. What is
-    larger than the choice stays outside, so that it is touched once.
-    """
-    for choice in (f for f in e.args if isinstance(f, Piecewise)):
-        inside = [f for f in e.args if f is not choice and axes_of(f) <= axes_of(choice)]
-        if inside and any(branch == 0 for branch, _ in choice.args):
-            branches = [(Mul(branch, *inside), condition) for branch, condition in choice.args]
-            outside = [f for f in e.args if f is not choice and f not in inside]
-            return Mul(Piecewise(*branches), *outside)
-    return None
 
 
 def _may_be_infinite(e: Expr) -> bool:
