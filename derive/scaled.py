@@ -29,12 +29,13 @@ from sympy import (
     expand,
     log,
     sinh,
-    tanh,
 )
 
-from derive.nodes import Max, Peak, Reduction, Reshaping, Sum, renamed
+from derive.exponential_quotients import over_positive_sums
+from derive.exponents import Definitions, extreme
+from derive.nodes import Peak, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive, positive_quotient
-from derive.symbols import MINUS_INFINITY, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Scales:
     def __init__(self, give_name: Callable[[Expr, str], Tensor]):
         self.give_name: Callable[[Expr, str], Tensor] | None = give_name
         self.definitions: dict[str, Expr] = {}
+        self.values = Definitions(self.definitions)
         self.tensors: dict[str, Tensor] = {}
         self.known: dict[str, Scaled] = {}
         self.made: dict[str, Tensor] = {}
@@ -116,7 +118,7 @@ class Scales:
         if isinstance(e, Add):
             return _extremes_joined(self._inside(e))
         scaled = self.of(e)
-        if self.is_nonpositive(scaled.exponent):
+        if self.values.is_nonpositive(scaled.exponent):
             return self._value(scaled)
         return self._inside(e)
 
@@ -129,14 +131,14 @@ class Scales:
             return inside
         taking_part = [f for f in e.args if self._may_cancel(f)]
         rest = Mul(*(self.safe(f) for f in e.args if f not in taking_part))
-        over = self._over_sums(taking_part)
+        over = over_positive_sums(Mul(*map(self.values.unfolded, taking_part)))
         if not self.overflows(over):
             return rest * over
         scaled = self.of(Mul(*taking_part))
-        if self.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
+        if self.values.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
             return rest * self._value(scaled)
         guarded = self._guarded(e)
-        if guarded.exponent != 0 and self.is_nonpositive(guarded.exponent):
+        if guarded.exponent != 0 and self.values.is_nonpositive(guarded.exponent):
             return self._value(guarded)
         terms = e.expand(deep=False, power_exp=False, power_base=False, log=False)
         if isinstance(terms, Add):
@@ -148,7 +150,7 @@ class Scales:
     def _may_cancel(self, factor: Expr) -> bool:
         """Whether the factor grows with an exponential, or divides by what does."""
         if isinstance(factor, Pow) and factor.exp.is_negative:
-            return self._unfolded(factor.base).has(exp, cosh) or self.of(factor).exponent != 0
+            return self.values.unfolded(factor.base).has(exp, cosh) or self.of(factor).exponent != 0
         return self.overflows(factor)
 
     def _value(self, scaled: Scaled) -> Expr:
@@ -164,9 +166,9 @@ class Scales:
         """
         if isinstance(e, Tensor):
             scaled = self.known.get(e.name)
-            return scaled is not None and not self.is_nonpositive(scaled.exponent)
+            return scaled is not None and not self.values.is_nonpositive(scaled.exponent)
         if isinstance(e, exp):
-            return not self.is_nonpositive(self._unfolded(e.exp))
+            return not self.values.is_nonpositive(self.values.unfolded(e.exp))
         if isinstance(e, (cosh, sinh)):
             return True
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
@@ -177,7 +179,7 @@ class Scales:
 
     def _overflows_inside(self, term: Expr) -> bool:
         """Whether the reciprocal of a positive sum with this term suffers."""
-        pointwise = self._unfolded(term)
+        pointwise = self.values.unfolded(term)
         if pointwise.has(Reduction) or any(t.name in self.known for t in tensors_in(pointwise)):
             return self.overflows(term)
         return any(self.overflows(arg) for node in pointwise.atoms(exp) for arg in node.args)
@@ -199,7 +201,7 @@ class Scales:
         """
         parts = []
         for base, power in (factor.as_base_exp() for factor in e.args):
-            terms = Add.make_args(self._definition(base) or base)
+            terms = Add.make_args(self.values.definition_of(base) or base)
             guards = [term for term in terms if self._is_guard(term)]
             others = self.of(Add(*(term for term in terms if term not in guards)))
             if guards and power.is_Integer and others.exponent != 0:
@@ -214,7 +216,7 @@ class Scales:
         """Whether ``term`` is a choice between numbers, 0 among them, that does not ask for what
         may be too large or too small.
         """
-        term = self._definition(term) or term
+        term = self.values.definition_of(term) or term
         values = [value for value, _ in term.args] if isinstance(term, Piecewise) else [S.One]
         asks_safely = not any(t.name in self.known for t in tensors_in(term))
         return 0 in values and all(value.is_number for value in values) and asks_safely
@@ -229,8 +231,8 @@ class Scales:
         return Scaled(renamed(scaled.factor, met), renamed(scaled.exponent, met))
 
     def _exponential(self, e: exp) -> Scaled:
-        exponent = self._unfolded(e.exp)
-        return Scaled(e) if self.is_nonpositive(exponent) else Scaled(S.One, exponent)
+        exponent = self.values.unfolded(e.exp)
+        return Scaled(e) if self.values.is_nonpositive(exponent) else Scaled(S.One, exponent)
 
     def _hyperbolic(self, e: cosh) -> Scaled:
         return self.of(e.rewrite(exp))
@@ -267,7 +269,7 @@ class Scales:
         carried = [axis for axis in e.axes if axis in axes_of(operand.exponent)]
         if not carried:
             return Scaled(e.on(operand.factor), operand.exponent)
-        if self.is_nonpositive(operand.exponent):
+        if self.values.is_nonpositive(operand.exponent):
             return Scaled(e.on(self._value(operand)))
         words = getattr(operand.exponent, "name", "exponent")
         top = operand.exponent
@@ -306,104 +308,12 @@ class Scales:
         words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
         return self.name(e, f"{words}_log_term" if len(words) < 30 else "log_term")
 
-    # -- what is known of exponents and pointwise values ------------------------
-
-    def is_nonpositive(self, u: Expr) -> bool:
-        """Whether ``u`` is at most zero by its form: an entry minus the largest of its row."""
-        if u.is_nonpositive:
-            return True
-        u = expand(u)
-        for term in Add.make_args(u):
-            coefficient, node = term.as_coeff_Mul()
-            definition = self._definition(node)
-            if isinstance(definition, Add):
-                return self.is_nonpositive(u + coefficient * (definition - node))
-            for bound in self._bounds(node, below=bool(coefficient.is_negative)):
-                rest = expand(u - coefficient * (node - bound))
-                if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
-                    return True
-        return False
-
-    def _bounds(self, node: Expr, below: bool) -> list[Expr]:
-        """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
-        if (definition := self._definition(node)) is not None:
-            return self._bounds(definition, below)
-        if isinstance(node, Piecewise):
-            values = [value for value, _ in node.args]
-            return values if node == extreme(*values, largest=below) else []
-        if isinstance(node, Max) and below:
-            return [node.operand, *self._bounds(node.operand, below)]
-        if isinstance(node, log) and below:
-            return self._exponents_in(node.args[0])
-        return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
-
-    def _exponents_in(self, e: Expr) -> list[Expr]:
-        """Exponents of the exponentials that a positive sum has as whole terms."""
-        if (definition := self._definition(e)) is not None:
-            return self._exponents_in(definition)
-        if isinstance(e, Sum):
-            return self._exponents_in(e.operand)
-        if isinstance(e, Add) and all(map(is_positive, e.args)):
-            return [k for term in e.args for k in self._exponents_in(term)]
-        return [e.exp] if isinstance(e, exp) else []
-
-    def _unfolded(self, e: Expr) -> Expr:
-        """``e`` with the values in it that are made of exponentials entry by entry written out."""
-        found = {t: self._pointwise(t) for t in tensors_in(e) if t.name in self.definitions}
-        return e.xreplace({t: inside for t, inside in found.items() if inside.has(exp, cosh)})
-
-    def _pointwise(self, t: Tensor) -> Expr:
-        """The definition of a value in terms of inputs, or the value where it has sums in it."""
-        definition = self._definition(t)
-        if definition.has(Reduction, Reshaping, Piecewise):
-            return t
-        return self._unfolded(definition)
-
-    def _definition(self, node: Expr) -> Expr | None:
-        """The definition of a value, along the axes along which it is met; None for all else."""
-        if not isinstance(node, Tensor) or node.name not in self.definitions:
-            return None
-        met = dict(zip(node.home, node.axes, strict=True))
-        return renamed(self.definitions[node.name], met)
-
-    def _over_sums(self, factors: list[Expr]) -> Expr:
-        """exp(u)/(a*exp(v) + b) = 1/(a*exp(v - u) + b*exp(-u)), and sinh(u)/cosh(u) = tanh(u)."""
-        product = Mul(*map(self._unfolded, factors))
-        for u in {node.args[0] for node in product.atoms(sinh)}:
-            powers = product.as_powers_dict()
-            count = powers.get(sinh(u), S.Zero)
-            if count.is_Integer and 0 < count <= -powers.get(cosh(u), S.Zero):
-                product *= (tanh(u) * cosh(u) / sinh(u)) ** count
-        factors = list(Mul.make_args(product))
-        exponent = Add(*(f.exp for f in factors if isinstance(f, exp)))
-        rest = [f for f in Mul.make_args(Mul(*factors)) if not isinstance(f, exp)]
-        for i, factor in enumerate(rest):
-            base, power = factor.as_base_exp()
-            divides = power.is_Integer and power < 0 and isinstance(base, Add)
-            if not divides or exponent == 0 or not is_positive(base) or not base.has(exp):
-                continue
-            times = next((n for n in range(2, 1 - power) if _is_multiple(exponent, base, n)), 1)
-            share = exponent / times
-            turned = Add(*(expand_exponent(term * exp(-share)) for term in base.args))
-            return Mul(*rest[:i], *rest[i + 1 :], turned**-times, base ** (power + times))
-        return Mul(*factors)
-
     def _quotient(self, e: Expr) -> Expr:
         """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is."""
-        whole = self._unfolded(e)
+        whole = self.values.unfolded(e)
         if whole.has(Reduction, Reshaping, Piecewise) or not whole.has(exp, cosh):
             return e
         return whole if is_positive(whole) else positive_quotient(whole) or e
-
-
-def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
-    """The larger, or the smaller, of two as a choice; |a| is the larger of a and -a."""
-    if largest and expand(a + b) == 0:
-        return Abs(a)
-    if all(e == 0 or e.could_extract_minus_sign() for e in (a, b)):
-        return -extreme(-a, -b, not largest)
-    a, b = sorted((a, b), key=lambda e: (is_number_or_size(e), e.sort_key()))
-    return Piecewise((a, a >= b if largest else a <= b), (b, True))
 
 
 def _extremes_joined(e: Expr) -> Expr:
@@ -430,28 +340,8 @@ def _split(e: Expr) -> Expr:
     return e.exp if isinstance(e, exp) else log(e)
 
 
-def expand_exponent(e: Expr) -> Expr:
-    """A product of exponentials as one."""
-    coefficient, exponents = S.One, S.Zero
-    for factor in Mul.make_args(e):
-        if isinstance(factor, exp):
-            exponents += factor.exp
-        else:
-            coefficient *= factor
-    return coefficient * exp(expand(exponents))
-
-
 def _is_of_exponentials(e: Expr) -> bool:
     return isinstance(e, log) and e.has(exp) and not e.has(Reduction)
-
-
-def _is_multiple(exponent: Expr, base: Add, times: int) -> bool:
-    """Whether the exponent is so many times that of a term of ``base``."""
-    return any(
-        isinstance(f, exp) and expand(times * f.exp - exponent) == 0
-        for term in base.args
-        for f in Mul.make_args(term)
-    )
 
 
 @dataclass(frozen=True)
