@@ -12,7 +12,7 @@ from collections import Counter
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, S
 
 from derive.nodes import Reshaping, Sum
-from derive.symbols import is_number_or_size
+from derive.symbols import axes_of, is_number_or_size
 
 
 def factored(e: Expr) -> Expr:
@@ -75,7 +75,9 @@ def _without(term: Powers, common: Powers) -> Powers:
 
 
 def _grouped(terms: list[Powers]) -> Expr:
-    """The sum of the terms, with the factor that the most of them share taken out of those."""
+    """The sum of the terms, with the factor that the most of them share taken out of those; of
+    several the one with the most axes, so that what is large is multiplied once.
+    """
     counts = Counter(
         base
         for term in terms
@@ -86,7 +88,8 @@ def _grouped(terms: list[Powers]) -> Expr:
     if not shared:
         return Add(*map(_product, terms))
     most = max(count for count, _ in shared)
-    base = min((b for c, b in shared if c == most), key=lambda b: b.sort_key())
+    candidates = (b for c, b in shared if c == most)
+    base = min(candidates, key=lambda b: (-len(axes_of(b)), b.sort_key()))
     inside = [term for term in terms if term.get(base, S.Zero).is_positive]
     others = [term for term in terms if not term.get(base, S.Zero).is_positive]
     common = _common(inside)
