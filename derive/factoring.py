@@ -75,8 +75,8 @@ def _without(term: Powers, common: Powers) -> Powers:
 
 
 def _grouped(terms: list[Powers]) -> Expr:
-    """The sum of the terms, with the factor that the most of them share taken out of those; of
-    several the one with the most axes, so that what is large is multiplied once.
+    """The sum of the terms, with the largest factor that several share taken out of those, so that
+    what is large is multiplied once; of equally large ones that which the most share.
     """
     counts = Counter(
         base
@@ -87,9 +87,7 @@ def _grouped(terms: list[Powers]) -> Expr:
     shared = [(count, base) for base, count in counts.items() if 2 <= count < len(terms)]
     if not shared:
         return Add(*map(_product, terms))
-    most = max(count for count, _ in shared)
-    candidates = (b for c, b in shared if c == most)
-    base = min(candidates, key=lambda b: (-len(axes_of(b)), b.sort_key()))
+    base = min(shared, key=lambda pair: (-len(axes_of(pair[1])), -pair[0], pair[1].sort_key()))[1]
     inside = [term for term in terms if term.get(base, S.Zero).is_positive]
     others = [term for term in terms if not term.get(base, S.Zero).is_positive]
     common = _common(inside)

@@ -12,7 +12,7 @@ whose logit is ``-oo``, costs nothing where it is not the label.
 
 The closed form:
 
-    dlogits = dlosses*Kept(labels)*(counted*(label_smoothing*OneHot(labels, C) + probs*(1 - label_smoothing) - OneHot(labels, C)) + label_smoothing*probs*Sum(weight, C)/C - label_smoothing*weight/C)
+    dlogits = dlosses*Kept(labels)*(counted*OneHot(labels, C)*(label_smoothing - 1) + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.
@@ -348,7 +348,7 @@ def cross_entropy_none_backward(
     counted (N, *S).
     """
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * ((1 - label_smoothing) * counted[:, None] * probs + label_smoothing * weight[:, None].sum(0, keepdim=True) / C * probs - label_smoothing / C * weight[:, None])
+    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * (((1 - label_smoothing) * counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * probs - label_smoothing / C * weight[:, None])
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, (label_smoothing - 1) * dlosses * counted, 0).unsqueeze(1))
     return CrossEntropyNoneGradients(dlogits)
 

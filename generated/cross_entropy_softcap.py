@@ -10,7 +10,7 @@ section 2 (logit soft-capping).
 
 The closed form:
 
-    dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - capped**2/cap**2)*(label_smoothing*(loss_losses_probs*Sum(weight, C) - weight)/C + loss_losses_counted*(OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(1 - label_smoothing)))
+    dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - capped**2/cap**2)*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.
@@ -367,7 +367,7 @@ def cross_entropy_softcap_backward(
     loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
     """
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - capped ** 2 / cap ** 2) * ((1 - label_smoothing) * loss_losses_counted[:, None] * loss_losses_probs + label_smoothing / C * (weight[:, None].sum(0, keepdim=True) * loss_losses_probs - weight[:, None])))
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - capped ** 2 / cap ** 2) * (((1 - label_smoothing) * loss_losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * loss_losses_probs - label_smoothing / C * weight[:, None]))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - capped.gather(1, labels.unsqueeze(1)).squeeze(1) ** 2 / cap ** 2), 0).unsqueeze(1))
     return CrossEntropySoftcapGradients(dlogits)
 

@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.31.
 
 The closed form:
 
-    dlogits = dloss*Kept(labels)*(losses_counted*(label_smoothing*OneHot(labels, C) + losses_probs*(1 - label_smoothing) - OneHot(labels, C)) + label_smoothing*losses_probs*Sum(weight, C)/C - label_smoothing*weight/C)
+    dlogits = dloss*Kept(labels)*(losses_counted*OneHot(labels, C)*(label_smoothing - 1) + losses_probs*(losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.
@@ -348,7 +348,7 @@ def cross_entropy_sum_backward(
     losses_counted (N, *S).
     """
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * ((1 - label_smoothing) * losses_counted[:, None] * losses_probs + label_smoothing * weight[:, None].sum(0, keepdim=True) / C * losses_probs - label_smoothing / C * weight[:, None])
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * (((1 - label_smoothing) * losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * losses_probs - label_smoothing / C * weight[:, None])
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) * losses_counted, 0).unsqueeze(1))
     return CrossEntropySumGradients(dlogits)
 

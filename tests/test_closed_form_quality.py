@@ -15,7 +15,8 @@ from derive.alternatives import divisors
 from derive.chain import derive_chain
 from derive.closed_form import close
 from derive.cost import is_contraction, outermost_reductions
-from derive.symbols import axes_of, tensors_in
+from derive.factoring import factored
+from derive.symbols import Tensor, axes_of, tensors_in
 
 N, C, K, H, D = Axis("N"), Axis("C"), Axis("K"), Axis("H"), Axis("D")
 
@@ -348,6 +349,14 @@ def test_what_several_matrix_products_read_is_computed_once(form):
     for node in products:
         assert len(node.operand.args) == 2
         assert {t.name for t in tensors_in(node)} & {"dy_inside"}
+
+
+def test_what_is_large_is_multiplied_once():
+    """p*(w*(1 - a) + a*t) - a*k, and not w*p*(1 - a) + a*(p*t - k)."""
+    p, w, t = (Tensor(name, axes) for name, axes in (("p", (N, C)), ("w", (N,)), ("t", (N,))))
+    a, k = Tensor("a", (), role="scalar"), Tensor("k", (C,))
+    sum_of_products = w * p - a * w * p + a * t * p - a * k
+    assert factored(sum_of_products) == p * (w * (1 - a) + a * t) - a * k
 
 
 def test_a_centred_difference_is_not_computed_again(form):
