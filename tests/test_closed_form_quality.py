@@ -356,7 +356,7 @@ def test_what_is_large_is_multiplied_once():
     p, w, t = (Tensor(name, axes) for name, axes in (("p", (N, C)), ("w", (N,)), ("t", (N,))))
     a, k = Tensor("a", (), role="scalar"), Tensor("k", (C,))
     sum_of_products = w * p - a * w * p + a * t * p - w * k + a * w * k
-    assert factored(sum_of_products) == p * (w * (1 - a) + a * t) + w * k * (a - 1)
+    assert factored(sum_of_products) == p * (w * (1 - a) + a * t) - w * k + a * w * k
 
 
 def test_a_centred_difference_is_not_computed_again(form):
