@@ -17,7 +17,9 @@ the record of every step.
    (``alternatives.py``);
 7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
    products is split where an exponential in it could, and where a choice is 0 nothing is divided;
-8. the cheapest of all that was found is taken (``cost.py``).
+8. *compute again*: what follows entry by entry from what is read anyway is not saved
+   (``recomputation.py``);
+9. the cheapest of all that was found is taken (``cost.py``).
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
 from derive.logarithms import split_logarithms
 from derive.nodes import Reshaping, Sum
+from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
-from derive.sharing import shared
+from derive.sharing import evaluated_once, shared
 from derive.steps import Fact, Record, Step
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
@@ -229,6 +232,8 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
+    pairs = computed_again(pairs, taken, knowledge, drafted.record)
+    pairs = evaluated_once(pairs, taken, drafted.record)
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
     ]

@@ -5,8 +5,8 @@ matrix product, or the evaluation of a statement that is no reduction. The order
 
 1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long. The inputs
    and the output are there anyway; any other value of the forward was first written for the
-   backward to read. A function that is evaluated anew is written and read. A number of no axes
-   costs nothing;
+   backward to read. A function that is evaluated anew costs as much as reading what it gives. A
+   number of no axes costs nothing;
 2. *reductions*;
 3. *saved*: entries that the forward has to keep;
 4. *operations* in the formulas.
@@ -66,7 +66,7 @@ def _measured(e: Expr) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
     saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
     passes, read = _passes(e)
     evaluated = sum(entries(axes_of(node)) for node in preorder_traversal(e) if is_evaluated(node))
-    return passes, read + 2 * evaluated, int(e.count_ops()), saved
+    return passes, read + evaluated, int(e.count_ops()), saved
 
 
 def entries(axes) -> int:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 
-from sympy import Add, Expr, Function, Mul, Piecewise, Pow
+from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
 
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
@@ -42,6 +42,14 @@ def shared(
     statements = _operands_named(statements, taken, record)
     statements = _products_named(statements, products, taken, flows, record)
     statements = _repeats_named(statements, taken, record)
+    return _in_order_of_use(statements)
+
+
+def evaluated_once(statements: Pairs, taken: set[str], record: Record) -> Pairs:
+    """``statements`` with a name for what is evaluated more than once; an exponential apart, which
+    is safe only in what stands around it.
+    """
+    statements = _repeats_named(statements, taken, record, apart=(exp,))
     return _in_order_of_use(statements)
 
 
@@ -199,14 +207,18 @@ def _holds(node: Expr, factors: set[Expr]) -> bool:
     return factors <= set(Mul.make_args(node))
 
 
-def _repeats_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
-    """Reductions, functions and roots that are written more than once get a name."""
+def _repeats_named(
+    statements: Pairs, taken: set[str], record: Record, apart: tuple[type, ...] = ()
+) -> Pairs:
+    """Reductions, functions and roots that are written more than once get a name, those of the
+    kinds ``apart`` excepted.
+    """
     taken = taken | {tensor.name for tensor, _ in statements}
     while True:
         counts: Counter[Expr] = Counter()
         for _, e in statements:
             counts.update(_nameable(e))
-        repeated = [(e, n) for e, n in counts.items() if n > 1]
+        repeated = [(e, n) for e, n in counts.items() if n > 1 and not isinstance(e, apart)]
         if not repeated:
             return statements
         e, _ = max(repeated, key=lambda item: (item[0].count_ops(), item[0].sort_key()))

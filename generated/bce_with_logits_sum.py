@@ -9,8 +9,10 @@ Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90
 
 The closed form:
 
-    dlogits = dloss*weight*(losses_probs*(1 - target) - pos_weight*target*(1 - losses_probs))
-    dtarget = dloss*weight*(-Piecewise((logits, logits >= 0), (0, True)) - log(exp(-Abs(logits)) + 1) - pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log(exp(-Abs(logits)) + 1)))
+    log_logits = log(exp(-Abs(logits)) + 1)
+    losses_probs_again = 1/(exp(-logits) + 1)
+    dlogits = dloss*weight*(losses_probs_again*(1 - target) - pos_weight*target*(1 - losses_probs_again))
+    dtarget = dloss*weight*(-log_logits - Piecewise((logits, logits >= 0), (0, True)) - pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -50,7 +52,6 @@ class BCEWithLogitsSumForward(NamedTuple):
     target: Tensor  # (*N, C)
     weight: Tensor  # (*N, C)
     pos_weight: Tensor  # (C,)
-    losses_probs: Tensor  # (*N, C)
 
 
 class BCEWithLogitsSumGradients(NamedTuple):
@@ -236,7 +237,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
     },
     rounds=1,
-    results=("", "*N C", "*N C", "*N C", "C", "*N C"),
+    results=("", "*N C", "*N C", "*N C", "C"),
 )
 def bce_with_logits_sum_forward(
     logits: Tensor,
@@ -248,7 +249,6 @@ def bce_with_logits_sum_forward(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    losses_probs = torch.sigmoid(logits)
     logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_likelihood = (
         pos_weight * target * (logits.clamp(max=0) - logits_log_term)
@@ -256,13 +256,12 @@ def bce_with_logits_sum_forward(
     )
     losses = -losses_likelihood * weight
     loss = losses.sum()
-    return BCEWithLogitsSumForward(loss, logits, target, weight, pos_weight, losses_probs)
+    return BCEWithLogitsSumForward(loss, logits, target, weight, pos_weight)
 
 
 @_checked(
     {
         "dloss": "", "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-        "losses_probs": "*N C",
     },
     rounds=2,
     results=("*N C", "*N C"),
@@ -273,15 +272,15 @@ def bce_with_logits_sum_backward(
     target: Tensor,
     weight: Tensor,
     pos_weight: Tensor,
-    losses_probs: Tensor,
 ) -> BCEWithLogitsSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,),
-    losses_probs (*N, C).
+    Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    dlogits = dloss * weight * (losses_probs * (1 - target) - pos_weight * target * (1 - losses_probs))
-    dtarget = dloss * weight * (-logits.clamp(min=0) - torch.log1p(torch.exp(-torch.abs(logits))) - pos_weight * (logits.clamp(max=0) - torch.log1p(torch.exp(-torch.abs(logits)))))
+    log_logits = torch.log1p(torch.exp(-torch.abs(logits)))
+    losses_probs_again = torch.sigmoid(logits)
+    dlogits = dloss * weight * (losses_probs_again * (1 - target) - pos_weight * target * (1 - losses_probs_again))
+    dtarget = dloss * weight * (-log_logits - logits.clamp(min=0) - pos_weight * (logits.clamp(max=0) - log_logits))
     return BCEWithLogitsSumGradients(dlogits, dtarget)
 
 
@@ -357,7 +356,7 @@ class BCEWithLogitsSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, pos_weight):
         result = bce_with_logits_sum_forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight, result.losses_probs)
+        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
         return result.loss
 
     @staticmethod

@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
 
 The closed form:
 
-    dlogits = dloss*(losses_probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))/(N*S)
+    dlogits = dloss*(exp(losses_logprobs)*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))/(N*S)
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)/(N*S)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -50,7 +50,6 @@ class CrossEntropyProbabilitiesForward(NamedTuple):
     loss: Tensor  # ()
     target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
-    losses_probs: Tensor  # (N, C, *S)
     losses_logprobs: Tensor  # (N, C, *S)
     label_smoothing: float
 
@@ -247,7 +246,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("", "N C *S", "C", "N C *S", "N C *S", ""),
+    results=("", "N C *S", "C", "N C *S", ""),
 )
 def cross_entropy_probabilities_forward(
     logits: Tensor,
@@ -263,27 +262,16 @@ def cross_entropy_probabilities_forward(
     C = logits.shape[1]
     S = logits.shape[2]
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
     losses_smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -(weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
     loss = losses.sum() / N / S
-    return CrossEntropyProbabilitiesForward(
-        loss,
-        target,
-        weight,
-        losses_probs,
-        losses_logprobs,
-        label_smoothing,
-    )
+    return CrossEntropyProbabilitiesForward(loss, target, weight, losses_logprobs, label_smoothing)
 
 
 @_checked(
     {
-        "dloss": "", "target": "N C *S", "weight": "C", "losses_probs": "N C *S",
-        "losses_logprobs": "N C *S",
+        "dloss": "", "target": "N C *S", "weight": "C", "losses_logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
@@ -292,19 +280,17 @@ def cross_entropy_probabilities_backward(
     dloss: Tensor,
     target: Tensor,
     weight: Tensor,
-    losses_probs: Tensor,
     losses_logprobs: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), target (N, C, *S), weight (C,), losses_probs (N, C, *S), losses_logprobs (N,
-    C, *S).
+    Shapes: dloss (), target (N, C, *S), weight (C,), losses_logprobs (N, C, *S).
     """
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
-    dlogits = dloss / N / S * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * losses_probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
+    dlogits = dloss / N / S * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(losses_logprobs) - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = dloss * (label_smoothing - 1) / N / S * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
 
@@ -395,7 +381,7 @@ class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.target, result.weight, result.losses_probs, result.losses_logprobs)
+        ctx.save_for_backward(result.target, result.weight, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.loss
 

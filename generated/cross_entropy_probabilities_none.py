@@ -10,7 +10,7 @@ weighted as `CrossEntropyNone`.
 
 The closed form:
 
-    dlogits = dlosses*(probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
+    dlogits = dlosses*(exp(logprobs)*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
     dtarget = weight*dlosses*logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -49,7 +49,6 @@ class CrossEntropyProbabilitiesNoneForward(NamedTuple):
     losses: Tensor  # (N, *S)
     target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
-    probs: Tensor  # (N, C, *S)
     logprobs: Tensor  # (N, C, *S)
     label_smoothing: float
 
@@ -244,7 +243,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("N *S", "N C *S", "C", "N C *S", "N C *S", ""),
+    results=("N *S", "N C *S", "C", "N C *S", ""),
 )
 def cross_entropy_probabilities_none_forward(
     logits: Tensor,
@@ -258,26 +257,15 @@ def cross_entropy_probabilities_none_forward(
     """
     C = logits.shape[1]
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
     smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -(weight[:, None] * logprobs * smoothed).sum(1)
-    return CrossEntropyProbabilitiesNoneForward(
-        losses,
-        target,
-        weight,
-        probs,
-        logprobs,
-        label_smoothing,
-    )
+    return CrossEntropyProbabilitiesNoneForward(losses, target, weight, logprobs, label_smoothing)
 
 
 @_checked(
     {
-        "dlosses": "N *S", "target": "N C *S", "weight": "C", "probs": "N C *S",
-        "logprobs": "N C *S",
+        "dlosses": "N *S", "target": "N C *S", "weight": "C", "logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
@@ -286,16 +274,15 @@ def cross_entropy_probabilities_none_backward(
     dlosses: Tensor,
     target: Tensor,
     weight: Tensor,
-    probs: Tensor,
     logprobs: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
-    Shapes: dlosses (N, *S), target (N, C, *S), weight (C,), probs (N, C, *S), logprobs (N, C, *S).
+    Shapes: dlosses (N, *S), target (N, C, *S), weight (C,), logprobs (N, C, *S).
     """
     C = target.shape[1]
-    dlogits = dlosses[:, None] * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
+    dlogits = dlosses[:, None] * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(logprobs) - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 
@@ -371,7 +358,7 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_none_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.target, result.weight, result.probs, result.logprobs)
+        ctx.save_for_backward(result.target, result.weight, result.logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.losses
 

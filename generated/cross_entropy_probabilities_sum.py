@@ -9,7 +9,7 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
 
 The closed form:
 
-    dlogits = dloss*(losses_probs*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
+    dlogits = dloss*(exp(losses_logprobs)*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -48,7 +48,6 @@ class CrossEntropyProbabilitiesSumForward(NamedTuple):
     loss: Tensor  # ()
     target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
-    losses_probs: Tensor  # (N, C, *S)
     losses_logprobs: Tensor  # (N, C, *S)
     label_smoothing: float
 
@@ -245,7 +244,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
         "logits": "N C *S", "target": "N C *S", "weight": "C",
     },
     rounds=1,
-    results=("", "N C *S", "C", "N C *S", "N C *S", ""),
+    results=("", "N C *S", "C", "N C *S", ""),
 )
 def cross_entropy_probabilities_sum_forward(
     logits: Tensor,
@@ -259,10 +258,7 @@ def cross_entropy_probabilities_sum_forward(
     """
     C = logits.shape[1]
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
     losses_smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -(weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
     loss = losses.sum()
@@ -270,7 +266,6 @@ def cross_entropy_probabilities_sum_forward(
         loss,
         target,
         weight,
-        losses_probs,
         losses_logprobs,
         label_smoothing,
     )
@@ -278,8 +273,7 @@ def cross_entropy_probabilities_sum_forward(
 
 @_checked(
     {
-        "dloss": "", "target": "N C *S", "weight": "C", "losses_probs": "N C *S",
-        "losses_logprobs": "N C *S",
+        "dloss": "", "target": "N C *S", "weight": "C", "losses_logprobs": "N C *S",
     },
     rounds=2,
     results=("N C *S", "N C *S"),
@@ -288,17 +282,15 @@ def cross_entropy_probabilities_sum_backward(
     dloss: Tensor,
     target: Tensor,
     weight: Tensor,
-    losses_probs: Tensor,
     losses_logprobs: Tensor,
     label_smoothing: float,
 ) -> CrossEntropyProbabilitiesSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), target (N, C, *S), weight (C,), losses_probs (N, C, *S), losses_logprobs (N,
-    C, *S).
+    Shapes: dloss (), target (N, C, *S), weight (C,), losses_logprobs (N, C, *S).
     """
     C = target.shape[1]
-    dlogits = dloss * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * losses_probs - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
+    dlogits = dloss * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(losses_logprobs) - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
     dtarget = dloss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 
@@ -387,7 +379,7 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
         result = cross_entropy_probabilities_sum_forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(result.target, result.weight, result.losses_probs, result.losses_logprobs)
+        ctx.save_for_backward(result.target, result.weight, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
         return result.loss
 

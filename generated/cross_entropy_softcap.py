@@ -10,7 +10,7 @@ section 2 (logit soft-capping).
 
 The closed form:
 
-    dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - capped**2/cap**2)*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
+    dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - tanh(logits/cap)**2)*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.
@@ -51,10 +51,10 @@ class CrossEntropySoftcapForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
+    logits: Tensor  # (N, C, *S)
     labels: Tensor  # (N, *S)
     labels_kept: Tensor  # (N, *S)
     weight: Tensor  # (C,)
-    capped: Tensor  # (N, C, *S)
     loss_losses_probs: Tensor  # (N, C, *S)
     loss_losses_counted: Tensor  # (N, *S)
     loss_counted_sum: Tensor  # ()
@@ -295,7 +295,7 @@ def _split_label(
         "logits": "N C *S", "labels": "N *S", "weight": "C",
     },
     rounds=1,
-    results=("", "N *S", "N *S", "C", "N C *S", "N C *S", "N *S", "", "", ""),
+    results=("", "N C *S", "N *S", "N *S", "C", "N C *S", "N *S", "", "", ""),
 )
 def cross_entropy_softcap_forward(
     logits: Tensor,
@@ -329,10 +329,10 @@ def cross_entropy_softcap_forward(
     loss = loss_losses.sum() / loss_counted_sum
     return CrossEntropySoftcapForward(
         loss,
+        logits,
         labels,
         labels_kept,
         weight,
-        capped,
         loss_losses_probs,
         loss_losses_counted,
         loss_counted_sum,
@@ -343,7 +343,7 @@ def cross_entropy_softcap_forward(
 
 @_checked(
     {
-        "dloss": "", "labels": "N *S", "labels_kept": "N *S", "weight": "C", "capped": "N C *S",
+        "dloss": "", "logits": "N C *S", "labels": "N *S", "labels_kept": "N *S", "weight": "C",
         "loss_losses_probs": "N C *S", "loss_losses_counted": "N *S", "loss_counted_sum": "",
     },
     rounds=1,
@@ -351,10 +351,10 @@ def cross_entropy_softcap_forward(
 )
 def cross_entropy_softcap_backward(
     dloss: Tensor,
+    logits: Tensor,
     labels: Tensor,
     labels_kept: Tensor,
     weight: Tensor,
-    capped: Tensor,
     loss_losses_probs: Tensor,
     loss_losses_counted: Tensor,
     loss_counted_sum: Tensor,
@@ -363,12 +363,12 @@ def cross_entropy_softcap_backward(
 ) -> CrossEntropySoftcapGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), capped (N, C, *S),
+    Shapes: dloss (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,),
     loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
     """
-    C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - capped ** 2 / cap ** 2) * (((1 - label_smoothing) * loss_losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * loss_losses_probs - label_smoothing / C * weight[:, None]))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - capped.gather(1, labels.unsqueeze(1)).squeeze(1) ** 2 / cap ** 2), 0).unsqueeze(1))
+    C = logits.shape[1]
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - torch.tanh(logits / cap) ** 2) * (((1 - label_smoothing) * loss_losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * loss_losses_probs - label_smoothing / C * weight[:, None]))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2), 0).unsqueeze(1))
     return CrossEntropySoftcapGradients(dlogits)
 
 
@@ -487,7 +487,7 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
         result = cross_entropy_softcap_forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-        ctx.save_for_backward(result.labels, result.labels_kept, result.weight, result.capped, result.loss_losses_probs, result.loss_losses_counted, result.loss_counted_sum)
+        ctx.save_for_backward(result.logits, result.labels, result.labels_kept, result.weight, result.loss_losses_probs, result.loss_losses_counted, result.loss_counted_sum)
         ctx.numbers = (result.label_smoothing, result.cap,)
         return result.loss
 

@@ -9,8 +9,9 @@ Source: Shazeer (2020), "GLU variants improve transformer", equation 5, of the t
 
 The closed form:
 
-    dgate = dy*x*(opened_term + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
-    dx = dy*gate*opened_term/2
+    erf_gate = erf(sqrt(2)*gate/2)
+    dgate = dy*x*(erf_gate + 1 + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
+    dx = dy*gate*(erf_gate + 1)/2
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,7 +44,6 @@ class GEGLUForward(NamedTuple):
     y: Tensor  # (*N,)
     gate: Tensor  # (*N,)
     x: Tensor  # (*N,)
-    opened_term: Tensor  # (*N,)
 
 
 class GEGLUGradients(NamedTuple):
@@ -191,32 +191,26 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"gate": "*N", "x": "*N"}, rounds=1, results=("*N", "*N", "*N", "*N"))
+@_checked({"gate": "*N", "x": "*N"}, rounds=1, results=("*N", "*N", "*N"))
 def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
     """The output y, then what the backward needs.
 
     Shapes: gate (*N,), x (*N,).
     """
-    opened_term = torch.erf(0.7071067811865476 * gate) + 1
-    opened = gate * opened_term / 2
+    opened = gate * (torch.erf(0.7071067811865476 * gate) + 1) / 2
     y = opened * x
-    return GEGLUForward(y, gate, x, opened_term)
+    return GEGLUForward(y, gate, x)
 
 
-@_checked(
-    {
-        "dy": "*N", "gate": "*N", "x": "*N", "opened_term": "*N",
-    },
-    rounds=2,
-    results=("*N", "*N"),
-)
-def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor, opened_term: Tensor) -> GEGLUGradients:
+@_checked({"dy": "*N", "gate": "*N", "x": "*N"}, rounds=2, results=("*N", "*N"))
+def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> GEGLUGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (*N,), gate (*N,), x (*N,), opened_term (*N,).
+    Shapes: dy (*N,), gate (*N,), x (*N,).
     """
-    dgate = dy * x * (opened_term + 0.7978845608028654 * (torch.exp(-gate ** 2 / 2) * gate)) / 2
-    dx = dy * gate * opened_term / 2
+    erf_gate = torch.erf(0.7071067811865476 * gate)
+    dgate = dy * x * (erf_gate + 1 + 0.7978845608028654 * (torch.exp(-gate ** 2 / 2) * gate)) / 2
+    dx = dy * gate * (erf_gate + 1) / 2
     return GEGLUGradients(dgate, dx)
 
 
@@ -254,7 +248,7 @@ class GEGLUFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, gate, x):
         result = geglu_forward(gate, x)
-        ctx.save_for_backward(result.gate, result.x, result.opened_term)
+        ctx.save_for_backward(result.gate, result.x)
         return result.y
 
     @staticmethod

@@ -10,7 +10,8 @@ function approximation in reinforcement learning", equation 6.
 
 The closed form:
 
-    dx = dy*s*(x*(1 - s) + 1)
+    s_again = 1/(exp(-x) + 1)
+    dx = dy*s_again*(x*(1 - s_again) + 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -42,7 +43,6 @@ class SiluForward(NamedTuple):
 
     y: Tensor  # (*N,)
     x: Tensor  # (*N,)
-    s: Tensor  # (*N,)
 
 
 class SiluGradients(NamedTuple):
@@ -188,7 +188,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"x": "*N"}, rounds=1, results=("*N", "*N", "*N"))
+@_checked({"x": "*N"}, rounds=1, results=("*N", "*N"))
 def silu_forward(x: Tensor) -> SiluForward:
     """The output y, then what the backward needs.
 
@@ -196,16 +196,17 @@ def silu_forward(x: Tensor) -> SiluForward:
     """
     s = torch.sigmoid(x)
     y = s * x
-    return SiluForward(y, x, s)
+    return SiluForward(y, x)
 
 
-@_checked({"dy": "*N", "x": "*N", "s": "*N"}, rounds=1, results=("*N",))
-def silu_backward(dy: Tensor, x: Tensor, s: Tensor) -> SiluGradients:
+@_checked({"dy": "*N", "x": "*N"}, rounds=1, results=("*N",))
+def silu_backward(dy: Tensor, x: Tensor) -> SiluGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (*N,), x (*N,), s (*N,).
+    Shapes: dy (*N,), x (*N,).
     """
-    dx = dy * s * (x * (1 - s) + 1)
+    s_again = torch.sigmoid(x)
+    dx = dy * s_again * (x * (1 - s_again) + 1)
     return SiluGradients(dx)
 
 
@@ -237,7 +238,7 @@ class SiluFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         result = silu_forward(x)
-        ctx.save_for_backward(result.x, result.s)
+        ctx.save_for_backward(result.x)
         return result.y
 
     @staticmethod

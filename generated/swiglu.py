@@ -9,8 +9,9 @@ Source: Shazeer (2020), "GLU variants improve transformer", equation 5, of the t
 
 The closed form:
 
-    dgate = dy*opened_s*x*(gate*(1 - opened_s) + 1)
-    dx = dy*gate*opened_s
+    opened_s_again = 1/(exp(-gate) + 1)
+    dgate = dy*opened_s_again*x*(gate*(1 - opened_s_again) + 1)
+    dx = dy*opened_s_again*gate
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -43,7 +44,6 @@ class SwigluForward(NamedTuple):
     y: Tensor  # (*N,)
     gate: Tensor  # (*N,)
     x: Tensor  # (*N,)
-    opened_s: Tensor  # (*N,)
 
 
 class SwigluGradients(NamedTuple):
@@ -193,7 +193,7 @@ def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
     return value
 
 
-@_checked({"gate": "*N", "x": "*N"}, rounds=1, results=("*N", "*N", "*N", "*N"))
+@_checked({"gate": "*N", "x": "*N"}, rounds=1, results=("*N", "*N", "*N"))
 def swiglu_forward(gate: Tensor, x: Tensor) -> SwigluForward:
     """The output y, then what the backward needs.
 
@@ -202,17 +202,18 @@ def swiglu_forward(gate: Tensor, x: Tensor) -> SwigluForward:
     opened_s = torch.sigmoid(gate)
     opened = gate * opened_s
     y = opened * x
-    return SwigluForward(y, gate, x, opened_s)
+    return SwigluForward(y, gate, x)
 
 
-@_checked({"dy": "*N", "gate": "*N", "x": "*N", "opened_s": "*N"}, rounds=2, results=("*N", "*N"))
-def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor, opened_s: Tensor) -> SwigluGradients:
+@_checked({"dy": "*N", "gate": "*N", "x": "*N"}, rounds=2, results=("*N", "*N"))
+def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
-    Shapes: dy (*N,), gate (*N,), x (*N,), opened_s (*N,).
+    Shapes: dy (*N,), gate (*N,), x (*N,).
     """
-    dgate = dy * opened_s * x * (gate * (1 - opened_s) + 1)
-    dx = dy * gate * opened_s
+    opened_s_again = torch.sigmoid(gate)
+    dgate = dy * opened_s_again * x * (gate * (1 - opened_s_again) + 1)
+    dx = dy * opened_s_again * gate
     return SwigluGradients(dgate, dx)
 
 
@@ -259,7 +260,7 @@ class SwigluFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, gate, x):
         result = swiglu_forward(gate, x)
-        ctx.save_for_backward(result.gate, result.x, result.opened_s)
+        ctx.save_for_backward(result.gate, result.x)
         return result.y
 
     @staticmethod
