@@ -250,7 +250,10 @@ EXACT = {
     ],
     "Sigmoid": ["dx = dy*y*(1 - y)"],
     "Softplus": ["dx = dy*(1 - exp(-y))"],
-    "Silu": ["dx = dy*(y*(1 - y_inverse) + y_inverse)"],
+    "Silu": [
+        "y_inverse_again = 1/(1 + exp(-x))",
+        "dx = dy*(y*(1 - y_inverse_again) + y_inverse_again)",
+    ],
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
     "LogCosh": ["dx = -dloss*tanh(t - x)/N", "dt = -dx"],
     "JSDiv": [
