@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from derive.definition import IGNORE_INDEX
 from derive.errors import QuestionError, UnprovedError
 from derive.library import list_forwards
 
@@ -70,11 +71,13 @@ def _list() -> int:
     width = max((len(f.definition.snake) for f in forwards), default=0)
     for forward in forwards:
         definition = forward.definition
-        inputs = ", ".join(
-            [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
+        names = [t.name for t in definition.arguments]
+        names += [name for name, _ in definition.size_arguments]
+        names += [t.name for t, _ in definition.scalars] + [IGNORE_INDEX] * bool(
+            definition.ignoring
         )
-        about = (definition.doc.splitlines() or [""])[0]
-        print(f"{definition.snake:{width}}  {inputs} -> {definition.output}   {about}")
+        about = " ".join(definition.doc.split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+        print(f"{definition.snake:{width}}  {', '.join(names)} -> {definition.output}   {about}")
     return DONE
 
 
