@@ -24,7 +24,7 @@ from derive.closed_form import ClosedForm
 from derive.exact import is_zero
 from derive.facts import Facts, along
 from derive.logarithms import split_logarithms
-from derive.nodes import ArrayNode, OneHot, Peak, Reduction, Sum
+from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
 from derive.parts import Value
 from derive.proof import batches_of
 from derive.relations import Relations
@@ -42,7 +42,25 @@ def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
     parts = {part.tensor.name for part in relations.parts}
     values = _inlined(values, lambda v, uses: v.tensor.name in parts and uses == 1, needed)
     values = _inlined(values, lambda v, uses: uses == 1 and _only_picked(v.tensor, values), needed)
+    values = [_with_its_readers(value, values) for value in values]
     return tuple(line for value in values for line in _centred(value, facts))
+
+
+def _with_its_readers(value: Value, values: list[Value]) -> Value:
+    """The value; a peak that none of ``values`` adds is one that is subtracted."""
+    if not isinstance(value.expression, Peak):
+        return value
+    if any(_adds(v.expression, value.tensor.name) for v in values):
+        return value
+    return Value(value.tensor, SubtractedPeak(*value.expression.args))
+
+
+def _adds(e: Expr, name: str) -> bool:
+    """Whether ``e`` reads the tensor other than as a term that is subtracted."""
+    if isinstance(e, Tensor):
+        return e.name == name
+    terms = (a for a in e.args if not (isinstance(e, Add) and isinstance(-a, Tensor)))
+    return any(_adds(a, name) for a in terms)
 
 
 def _stable(value: Value, facts: Facts) -> Value:

@@ -196,6 +196,8 @@ REMEDIES = {
     "for ^": "a power is x**2",
     "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
     "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
+    "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, N) or Max(x, C)",
+    "Scalar.__init__() missing": "a number has a default: eps = Scalar(1e-5)",
     "No module named": "install it, or put the file beside this one",
     "expected at most 1 argument": "did you mean Input?",
     "cannot sympify": "a declaration has a line and a name of its own: x = Input(N, C)",

@@ -70,6 +70,13 @@ class Peak(Max):
     """
 
 
+class SubtractedPeak(Peak):
+    """A peak that is never added: code takes 0 where it is minus infinity alone.
+
+    Of a row that holds infinity the difference is then NaN everywhere, as torch has it.
+    """
+
+
 class ArgMax(Reduction):
     """``ArgMax(e, axis)``: the index of the first largest entry.
 

@@ -16,7 +16,18 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.nodes import ArgMax, ArrayNode, Flatten, Max, OneHot, Peak, Position, Sum, Unflatten
+from derive.nodes import (
+    ArgMax,
+    ArrayNode,
+    Flatten,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    SubtractedPeak,
+    Sum,
+    Unflatten,
+)
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -59,6 +70,7 @@ rules: dict[type[ArrayNode], Rule] = {
     Sum: Rule(_through_sum, "broadcast over {axes}, because it was summed there"),
     Max: Rule(_through_max, "routed to the arg max along {axes}"),
     Peak: Rule(_nowhere, "any other number would do: it cancels"),
+    SubtractedPeak: Rule(_nowhere, "any other number would do: it cancels"),
     Flatten: Rule(_through_flatten, "{axes} apart again, because they were flattened"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
     OneHot: Rule(_nowhere, "an index has no gradient"),

@@ -23,6 +23,7 @@ from functionals import (
     reduced,
     values,
 )
+from references import drawing
 from torch import Tensor
 
 
@@ -134,7 +135,12 @@ LOSSES = {
         *reduced(
             "kl_div", F.kl_div, distributions, reductions=REDUCTIONS | {"_batchmean": "batchmean"}
         ),
-        Functional("kl_div_log_target", partial(F.kl_div, log_target=True), logarithms),
+        *reduced(
+            "kl_div_log_target",
+            partial(F.kl_div, log_target=True),
+            logarithms,
+            reductions=REDUCTIONS | {"_batchmean": "batchmean"},
+        ),
         Functional("js_div", jensen_shannon, two_distributions),
         *reduced(
             "cosine_embedding",
@@ -166,7 +172,7 @@ def test_a_loss_of_an_empty_batch_is_torchs(name):
     """The mean of nothing is NaN, its sum is 0, and there is a gradient for none of it."""
     loss = LOSSES[name]
     shape = (0,) if loss.shapes is SHAPES else (0, 3)
-    if name == "kl_div_batchmean" or loss.arguments is two_distributions:
+    if name.endswith("_batchmean") or loss.arguments is two_distributions:
         shape = (0, 3)
     names = set(loss.arguments(torch.randn, loss.shapes[-1])) - loss.optional
     arguments = {name: torch.zeros(shape).double() for name in sorted(names)}
@@ -174,6 +180,13 @@ def test_a_loss_of_an_empty_batch_is_torchs(name):
         arguments = {name: arguments[name] for name in ("x1", "x2")}
         arguments["target"] = torch.zeros(0).double()
     assert_agrees(loss, arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_a_view_that_is_zero_is_as_far_from_every_key(dtype):
+    queries, keys = drawing(0)(2, 4, 3).to(dtype)
+    queries[1], keys[2] = 0, 0
+    assert_agrees(LOSSES["info_nce"], {"queries": queries, "keys": keys})
 
 
 def test_among_no_keys_there_is_none_to_pick():

@@ -65,10 +65,11 @@ def divergence(sample) -> Call:
     options = dict(sample.kwargs)
     reduction, of_logarithm = options.pop("reduction"), options.pop("log_target")
     suffix = (SUFFIXES | {"batchmean": "_batchmean"})[reduction]
-    if of_logarithm and reduction != "mean":
-        return None
-    name = "kl_div_log_target" if of_logarithm else f"kl_div{suffix}"
-    return name, {"x": sample.input, "target": sample.args[0]}, options
+    return (
+        f"kl_div{'_log_target' * of_logarithm}{suffix}",
+        {"x": sample.input, "target": sample.args[0]},
+        options,
+    )
 
 
 def binary(sample) -> Call:

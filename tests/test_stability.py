@@ -58,6 +58,7 @@ ROWS = {
         "p = exp(z) / Sum(exp(z), C)\n    y = log(p)",
         lambda z: F.log_softmax(z, 1),
     ),
+    "LessLogSumExp": ("y = z - log(Sum(exp(z), C))", lambda z: F.log_softmax(z, 1)),
     "LogSumExp": ("y = log(Sum(exp(z), C))", lambda z: z.logsumexp(1)),
     "LogOfTotal": (
         "counts = exp(z)\n    total = Sum(counts, C)\n    y = log(total)",
@@ -212,6 +213,12 @@ INFINITE = {
         [torch.nan, 0.0, 1.0],
     ],
     "LogSoftmax": [
+        [-torch.inf, 0.0, 1.0],
+        [-torch.inf] * 3,
+        [torch.inf, 0.0, 1.0],
+        [torch.nan, 0.0, 1.0],
+    ],
+    "LessLogSumExp": [
         [-torch.inf, 0.0, 1.0],
         [-torch.inf] * 3,
         [torch.inf, 0.0, 1.0],

@@ -63,7 +63,16 @@ from derive.choices import zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import Max, OneHot, Peak, Position, Reshaping, Sum, renamed
+from derive.nodes import (
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    Reshaping,
+    SubtractedPeak,
+    Sum,
+    renamed,
+)
 from derive.positive import is_positive
 from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
@@ -136,8 +145,8 @@ class Lowering:
         if isinstance(e, Sum):
             return lowered_sum(self, e, frame, picked)
         if isinstance(e, Max):
-            kind = "peak" if isinstance(e, Peak) else "max"
-            return reduced(self, kind, e, frame, picked)
+            kinds = {Peak: "peak", SubtractedPeak: "subtracted peak"}
+            return reduced(self, kinds.get(type(e), "max"), e, frame, picked)
         if isinstance(e, Reshaping):
             return reshaped(self, e, frame, picked)
         if isinstance(e, OneHot):

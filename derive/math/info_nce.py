@@ -1,8 +1,7 @@
 """The contrastive loss of pairs in a batch."""
 
-from sympy import sqrt
-
 from derive import Axis, Forward, Input, Rename, Scalar, Sum
+from derive.math.l2_normalize import L2Normalize
 from derive.math.softmax import Logsumexp
 
 N, M, D = Axis("N"), Axis("M"), Axis("D")
@@ -20,8 +19,8 @@ class InfoNCE(Forward):
     keys = Input(N, D)
     temperature = Scalar(0.1)
 
-    query = queries / sqrt(Sum(queries**2, D))
-    key = keys / sqrt(Sum(keys**2, D))
+    query = L2Normalize(queries)
+    key = L2Normalize(keys)
     similarity = Sum(query * Rename(key, N, M), D) / temperature
     own = Sum(query * key, D) / temperature
     of_all = Logsumexp(similarity)

@@ -62,8 +62,8 @@ class KLDivBatchmean(Forward):
     loss = Sum(losses, B, D) / B
 
 
-class KLDivLogTarget(Forward):
-    """The mean over all entries of the divergence from a target given by its logarithm.
+class KLDivLogTargetNone(Forward):
+    """The same entry by entry, from a target given by its logarithm.
 
     Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
     """
@@ -72,4 +72,42 @@ class KLDivLogTarget(Forward):
     target = Input(N)
 
     losses = exp(target) * (target - x)
+
+
+class KLDivLogTargetSum(Forward):
+    """The sum over all entries, from a target given by its logarithm.
+
+    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
+    """
+
+    x = Input(N)
+    target = Input(N)
+
+    losses = KLDivLogTargetNone(x, target)
+    loss = Sum(losses, N)
+
+
+class KLDivLogTarget(Forward):
+    """The mean over all entries, from a target given by its logarithm.
+
+    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
+    """
+
+    x = Input(N)
+    target = Input(N)
+
+    losses = KLDivLogTargetNone(x, target)
     loss = Sum(losses, N) / N
+
+
+class KLDivLogTargetBatchmean(Forward):
+    """The mean over the batch, from a target given by its logarithm.
+
+    Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
+    """
+
+    x = Input(B, D)
+    target = Input(B, D)
+
+    losses = KLDivLogTargetNone(x, target)
+    loss = Sum(losses, B, D) / B

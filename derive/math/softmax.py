@@ -43,8 +43,7 @@ class LogSoftmax(Forward):
 
     x = Input(N, C)
 
-    probs = Softmax(x)
-    y = log(probs)
+    y = x - log(Sum(exp(x), C))
 
 
 class Logsumexp(Forward):
