@@ -99,6 +99,7 @@ class _Builder:
             means=tuple((name, axis.name) for axis, name in self._sizes_divided_by().items()),
             labels=tuple(self._label_ranges()),
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
+            broadcast=definition.broadcast,
             forward=self._forward(),
             backward=self._backward(),
             atoms=self._atoms(),

@@ -409,7 +409,8 @@ class Program:
 
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
-    axis): it divides by that size, which may be 0.
+    axis): it divides by that size, which may be 0. ``broadcast`` are the arguments that are
+    broadcast to their layouts.
     """
 
     name: str
@@ -427,6 +428,7 @@ class Program:
     means: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
     ignored: tuple[str, ...]
+    broadcast: tuple[str, ...]
     forward: Function
     backward: Function
     atoms: Function

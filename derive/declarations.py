@@ -17,7 +17,8 @@ class Declaration:
 
     role = ""
 
-    def __init__(self, *axes: Axis, default: float | None = None):
+    def __init__(self, *axes: Axis, default: float | None = None, broadcast: bool = False):
+        self.broadcast = broadcast
         self.default = None if default is None else _number(type(self).__name__, default)
         for axis in axes:
             if not isinstance(axis, Axis):
@@ -50,7 +51,8 @@ class Declaration:
 class Input(Declaration):
     """``x = Input(N, C)``: a differentiable tensor; ``Input()`` is a scalar tensor.
 
-    ``bias = Input(C, default=0)`` may be left out: then it is that number everywhere.
+    ``bias = Input(C, default=0)`` may be left out: then it is that number everywhere. With
+    ``broadcast=True`` a size may be 1, or a dimension at the front be missing, as torch broadcasts.
     """
 
     role = "input"
@@ -60,7 +62,8 @@ class Given(Declaration):
     """``weight = Given(C)``: a tensor without gradient, such as a mask, weights or a target.
 
     The generated functions take booleans and integers for it too, as the numbers that they are.
-    ``Given(C, default=1)`` may be left out: then it is that number everywhere.
+    ``Given(C, default=1)`` may be left out, and ``Given(B, T, S, broadcast=True)`` broadcast, as an
+    `Input` may.
     """
 
     role = "given"

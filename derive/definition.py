@@ -60,7 +60,8 @@ class Definition:
     that became several, and ``size_arguments`` the sizes that are arguments, by name.
     The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
     may be left out, with the number that they then are everywhere. ``ignoring`` are the labels that
-    may be ignored; what says where they are is an input that nobody passes.
+    may be ignored; what says where they are is an input that nobody passes. ``broadcast`` are the
+    names of the inputs that are broadcast to their axes.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Definition:
     optional: tuple[tuple[Tensor, float], ...] = ()
     ignoring: tuple[Ignoring, ...] = ()
     size_arguments: tuple[tuple[str, Axis], ...] = ()
+    broadcast: tuple[str, ...] = ()
 
     @property
     def snake(self) -> str:

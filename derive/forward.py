@@ -62,6 +62,7 @@ class ClassBody(dict):
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
         self.optional: dict[str, float] = {}
+        self.broadcast: list[str] = []
         self.ignoring: list[Ignoring] = []
         self.scalars: list[tuple[Tensor, float | Expr]] = []
         self.sizes: list[tuple[str, Axis]] = []
@@ -132,6 +133,8 @@ class ClassBody(dict):
                 )
             if declaration.default is not None:
                 self.optional[name] = declaration.default
+            if declaration.broadcast:
+                self.broadcast.append(name)
             self.inputs.append(tensor)
             if isinstance(declaration, Label) and declaration.ignored is not None:
                 self._ignore(tensor, declaration.ignored, place)
@@ -310,6 +313,7 @@ class ClassBody(dict):
             tuple((t, self.optional[t.name]) for t in self.inputs if t.name in self.optional),
             tuple(self.ignoring),
             tuple(self.sizes),
+            tuple(self.broadcast),
         )
 
     def _check_size_arguments(self, twins) -> None:

@@ -17,7 +17,7 @@ class BCEWithLogitsNone(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Given(N, C, default=1)
+    weight = Given(N, C, default=1, broadcast=True)
     pos_weight = Given(C, default=1)
 
     probs = Sigmoid(logits)
@@ -33,7 +33,7 @@ class BCEWithLogitsSum(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Given(N, C, default=1)
+    weight = Given(N, C, default=1, broadcast=True)
     pos_weight = Given(C, default=1)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)
@@ -48,7 +48,7 @@ class BCEWithLogits(Forward):
 
     logits = Input(N, C)
     target = Input(N, C)
-    weight = Given(N, C, default=1)
+    weight = Given(N, C, default=1, broadcast=True)
     pos_weight = Given(C, default=1)
 
     losses = BCEWithLogitsNone(logits, target, weight, pos_weight)

@@ -37,7 +37,7 @@ class MaskedAttention(Forward):
     query = Input(B, T, E)
     key = Input(B, S, E)
     value = Input(B, S, F)
-    mask = Given(B, T, S)
+    mask = Given(B, T, S, broadcast=True)
     scale = Scalar(1 / sqrt(E))
 
     scores = scale * Sum(query * key, E)
@@ -57,7 +57,7 @@ class BiasedAttention(Forward):
     query = Input(B, T, E)
     key = Input(B, S, E)
     value = Input(B, S, F)
-    bias = Input(B, T, S)
+    bias = Input(B, T, S, broadcast=True)
     scale = Scalar(1 / sqrt(E))
 
     scores = scale * Sum(query * key, E) + bias

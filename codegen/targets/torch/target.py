@@ -86,6 +86,8 @@ class TorchTarget:
             divides_by_sizes=bool(program.means),
             labels=page.labels(),
             ignored=program.ignored,
+            broadcast=page.broadcast(),
+            fixed_shapes=page.fixed_shapes(),
             given=page.given(),
             optional={p.name: p.default for p in program.forward.tensors if p.default is not None},
             without_format=_names_among(bool(page.labels()), "LABELS", page.given(), "GIVEN"),
@@ -176,6 +178,22 @@ class _Page:
             f'    raise ValueError(f"{wrong}")',
             line,
         ]
+
+    def broadcast(self) -> dict[str, str]:
+        """The arguments that are broadcast, with their layouts."""
+        return {
+            p.name: self.written(p.layout)
+            for p in self.program.forward.tensors
+            if p.name in self.program.broadcast
+        }
+
+    def fixed_shapes(self) -> dict[str, str]:
+        """The others, which say what the sizes are."""
+        return {
+            p.name: self.written(p.layout)
+            for p in self.program.forward.tensors
+            if p.name not in self.program.broadcast
+        }
 
     def checks(self, function: Function) -> str:
         """The decorator: the layouts of the tensors, and how many results are rounded."""
@@ -330,6 +348,10 @@ class _Page:
             f"{p.name} is {p.default} everywhere where it is left out."
             for p in self.program.forward.tensors
             if p.default is not None
+        ]
+        found += [
+            f"{name} is broadcast as torch broadcasts, by {self.program.name} alone."
+            for name in self.broadcast()
         ]
         found += [
             "TypeError for inputs that are not floating point"
