@@ -36,7 +36,7 @@ from derive.definition import Definition
 from derive.factoring import factored
 from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
-from derive.logarithms import split_logarithms
+from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import Reshaping, Sum
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
@@ -324,7 +324,8 @@ def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
 
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` in values that do not overflow, where there is such a form."""
-    safe = knowledge.relations.scales.after_forward().safe(e)
+    picked = picked_logarithms(e, knowledge.relations)
+    safe = knowledge.relations.scales.after_forward().safe(picked)
     safe = e if safe == e else factored(safe)
     return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 

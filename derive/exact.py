@@ -158,6 +158,8 @@ class ZeroTest:
         if isinstance(e, Piecewise):
             return self._choice(e)
         if isinstance(e, log):
+            if (chosen := _logarithm_chosen(e)) is not None:
+                return self.rational(chosen)
             split = split_log(e.args[0])
             if split != e:
                 return self.rational(split)
@@ -369,3 +371,19 @@ class ZeroTest:
                 )
             return Add(*terms), True
         return S.Zero, False
+
+
+def _logarithm_chosen(e: log) -> Expr | None:
+    """The logarithm of an entry that indicators of one group pick, case by case: the indicator
+    times the logarithm where it is 1. None where there is no choice, or 0 in a case.
+    """
+    indicators = [s for s in e.free_symbols if isinstance(s, Indicator)]
+    if not indicators:
+        return None
+    alike = [s for s in indicators if s.group == indicators[0].group]
+    others = dict.fromkeys(alike, S.Zero)
+    cases = [(s, e.args[0].xreplace({**others, s: S.One})) for s in alike]
+    cases.append((1 - Add(*alike), e.args[0].xreplace(others)))
+    if any(argument == 0 for _, argument in cases):
+        return None
+    return Add(*(share * log(argument) for share, argument in cases))

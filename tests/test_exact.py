@@ -34,6 +34,7 @@ other = Indicator("i1 of another row", "another row")
         ),
         Sum(IndexedBase("v")[n], (n, 1, p))
         - Sum(Abs(IndexedBase("v")[n]) * sign(IndexedBase("v")[n]), (n, 1, p)),
+        log(i1 * p + i2 * q + 1 - i1 - i2) - i1 * log(p) - i2 * log(q),
         exp(x + y) - exp(x) * exp(y),
         exp(x / 2) ** 2 - exp(x),
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),

@@ -2,6 +2,7 @@
 own functions do.
 """
 
+import math
 from functools import cache
 
 import pytest
@@ -67,6 +68,15 @@ ROWS = {
         "labels = Label(N)\n    p = exp(z) / Sum(exp(z), C)\n"
         "    loss = -Sum(OneHot(labels, C) * log(p), N, C) / N",
         nll,
+    ),
+    "NLLOfPicked": (
+        "labels = Label(N)\n    p = exp(z) / Sum(exp(z), C)\n"
+        "    own = Sum(OneHot(labels, C) * p, C)\n    loss = -Sum(log(own), N) / N",
+        nll,
+    ),
+    "LogMeanExp": (
+        "T = Scalar(1.0)\n    y = T * log(Sum(exp(z / T), C) / C)",
+        lambda z: z.logsumexp(1) - math.log(z.shape[1]),
     ),
     "Temperature": (
         "T = Scalar(2.0)\n    p = exp(z / T) / Sum(exp(z / T), C)",
