@@ -40,6 +40,7 @@ from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import Reshaping, Sum
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
+from derive.shares import with_other_shares
 from derive.sharing import shared
 from derive.steps import Fact, Record, Step
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
@@ -223,6 +224,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
 
     depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
     pairs = with_common_sums(pairs, knowledge.relations, drafted.record)
+    pairs = with_other_shares(pairs, knowledge.relations, drafted.record)
     pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
