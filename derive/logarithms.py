@@ -28,8 +28,8 @@ def split_logarithms(e: Expr, relations: Relations) -> Expr:
 
 
 def picked_logarithms(e: Expr, relations: Relations) -> Expr:
-    """``e`` with log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C) used, for positive a, also
-    where the sum has a name, and only where log(a) would not stay finite as it stands.
+    """``e`` with log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C) used, for positive a,
+    also where the sum has a name, and only where log(a) would not stay finite as it stands.
     """
 
     def picked(node: Expr) -> Expr:

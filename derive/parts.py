@@ -112,7 +112,7 @@ class Parts:
         return e.func(*(self.inside(f) for f in e.args))
 
     def argument(self, e: Expr) -> Expr:
-        """What a function is taken of: also there a multiple of a reduction is not the reduction."""
+        """What a function is taken of; there a reduction is a part also as one of the factors."""
         e = self.inside(e)
         return e.func(*map(self.inside, e.args)) if isinstance(e, Mul) else e
 
