@@ -41,7 +41,7 @@ from sympy import (
 )
 from sympy.core.function import UndefinedFunction
 
-from derive.cases import vanishes_by_cases
+from derive.cases import independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
 from derive.positive import is_positive, scaled, split_log
@@ -105,7 +105,7 @@ class ZeroTest:
             self.tested[rational] = self._vanishes_as_it_stands(rational)
         if self.tested[rational] or not thorough:
             return self.tested[rational]
-        if self._vanishes_in_full(rational):
+        if self._vanishes_apart(e) or self._vanishes_in_full(rational):
             return True
         if e.has(Piecewise, Abs, sign):
             return vanishes_by_cases(e, is_zero, is_positive)
@@ -296,6 +296,15 @@ class ZeroTest:
     def _vanishes_in_full(self, e: Expr) -> bool:
         return bool(self.definitions) and self._vanishes_as_it_stands(
             self._in_full(e), self._in_full
+        )
+
+    def _vanishes_apart(self, e: Expr) -> bool:
+        """Whether every part does that has its own upstream gradients: their sums need not be
+        brought over one denominator.
+        """
+        parts = independent(e) if self.definitions else []
+        return parts not in ([], [e]) and all(
+            self._vanishes_in_full(self.rational(part)) for part in parts
         )
 
     def _in_full(self, e: Expr) -> Expr:
