@@ -47,7 +47,7 @@ def vanishes_by_cases(
     for group in _under_one_sum(e):
         if any(total.has(*CHOOSING) for total in group.atoms(SymbolicSum)):
             return False  # a case for each of its terms
-        if not all(_vanishes(part, is_zero, is_positive) for part in _independent(group)):
+        if not all(_vanishes(part, is_zero, is_positive) for part in independent(group)):
             return False
     return True
 
@@ -92,7 +92,7 @@ def _with_symbols(e: Expr) -> Expr:
     return e.xreplace({entry: Dummy(str(entry), real=True) for entry in entries})
 
 
-def _independent(e: Expr) -> list[Expr]:
+def independent(e: Expr) -> list[Expr]:
     """Parts whose sum is ``e``, each with its own powers of the symbols that are factors alone.
 
     a*f(x) + b*f(y) vanishes where both do: the cases of x and those of y need not be crossed.
@@ -111,7 +111,7 @@ def _independent(e: Expr) -> list[Expr]:
 def _terms(e: Expr) -> list[Expr]:
     """The terms of ``e``, its outer products multiplied out."""
     multiplied = Add(*(expand_mul(term, deep=False) for term in Add.make_args(e)))
-    return list(Add.make_args(multiplied))
+    return list(Add.make_args(multiplied)) if multiplied == e else _terms(multiplied)
 
 
 def _is_plain(factor: Expr) -> bool:

@@ -11,6 +11,7 @@ from itertools import permutations
 from sympy import Add, Integer, Mul, Piecewise, Pow
 
 from derive.nodes import OneHot, Sum, summed
+from derive.symbols import Tensor
 
 
 def choose_once(node, knowledge):
@@ -81,4 +82,21 @@ def one_hot_picks(node, knowledge):
             if hot in factors and picked.axes == (hot.axis,):
                 others = [f for f in node.args if f not in (hot, picked)]
                 return Mul(*others, picked.operand)
+    return None
+
+
+def picked_over_itself(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    relations = knowledge.relations
+    for divisor in (f.base for f in node.args if isinstance(f, Pow) and f.exp.is_negative):
+        if not isinstance(divisor, Tensor) or divisor.name not in relations.by_name:
+            continue
+        picked = relations.unfolded(divisor)
+        if not isinstance(picked, Sum):
+            continue
+        factors = Mul.make_args(picked.operand)
+        hots = [f for f in factors if isinstance(f, OneHot) and picked.axes == (f.axis,)]
+        if hots and all(f in node.args for f in factors):
+            return node / picked.operand * hots[0] * divisor
     return None

@@ -38,11 +38,12 @@ from derive.definition import Definition
 from derive.factoring import factored
 from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
-from derive.logarithms import split_logarithms
+from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import Reshaping, Sum
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
+from derive.shares import with_other_shares
 from derive.sharing import evaluated_once, shared
 from derive.steps import Fact, Record, Step
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
@@ -226,6 +227,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
 
     depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
     pairs = with_common_sums(pairs, knowledge.relations, drafted.record)
+    pairs = with_other_shares(pairs, knowledge.relations, drafted.record)
     pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
@@ -329,7 +331,8 @@ def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
 
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` in values that do not overflow, where there is such a form."""
-    safe = knowledge.relations.scales.after_forward().safe(e)
+    picked = picked_logarithms(e, knowledge.relations)
+    safe = knowledge.relations.scales.after_forward().safe(picked)
     safe = e if safe == e else factored(safe)
     return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 

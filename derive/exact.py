@@ -41,7 +41,7 @@ from sympy import (
 )
 from sympy.core.function import UndefinedFunction
 
-from derive.cases import vanishes_by_cases
+from derive.cases import independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
 from derive.positive import is_positive, scaled, split_log
@@ -105,7 +105,7 @@ class ZeroTest:
             self.tested[rational] = self._vanishes_as_it_stands(rational)
         if self.tested[rational] or not thorough:
             return self.tested[rational]
-        if self._vanishes_in_full(rational):
+        if self._vanishes_apart(e) or self._vanishes_in_full(rational):
             return True
         if e.has(Piecewise, Abs, sign):
             return vanishes_by_cases(e, is_zero, is_positive)
@@ -158,6 +158,8 @@ class ZeroTest:
         if isinstance(e, Piecewise):
             return self._choice(e)
         if isinstance(e, log):
+            if (chosen := _logarithm_chosen(e)) is not None:
+                return self.rational(chosen)
             split = split_log(e.args[0])
             if split != e:
                 return self.rational(split)
@@ -296,6 +298,15 @@ class ZeroTest:
             self._in_full(e), self._in_full
         )
 
+    def _vanishes_apart(self, e: Expr) -> bool:
+        """Whether every part does that has its own upstream gradients: their sums need not be
+        brought over one denominator.
+        """
+        parts = independent(e) if self.definitions else []
+        return parts not in ([], [e]) and all(
+            self._vanishes_in_full(self.rational(part)) for part in parts
+        )
+
     def _in_full(self, e: Expr) -> Expr:
         while known := {s: self.definitions[s] for s in e.free_symbols if s in self.definitions}:
             e = e.xreplace(known)
@@ -369,3 +380,19 @@ class ZeroTest:
                 )
             return Add(*terms), True
         return S.Zero, False
+
+
+def _logarithm_chosen(e: log) -> Expr | None:
+    """The logarithm of an entry that indicators of one group pick, case by case: the indicator
+    times the logarithm where it is 1. None where there is no choice, or 0 in a case.
+    """
+    indicators = [s for s in e.free_symbols if isinstance(s, Indicator)]
+    if not indicators:
+        return None
+    alike = [s for s in indicators if s.group == indicators[0].group]
+    others = dict.fromkeys(alike, S.Zero)
+    cases = [(s, e.args[0].xreplace({**others, s: S.One})) for s in alike]
+    cases.append((1 - Add(*alike), e.args[0].xreplace(others)))
+    if any(argument == 0 for _, argument in cases):
+        return None
+    return Add(*(share * log(argument) for share, argument in cases))

@@ -23,7 +23,7 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, exp, expand
 from derive.closed_form import ClosedForm
 from derive.exact import is_zero
 from derive.facts import Facts, along
-from derive.logarithms import split_logarithms
+from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
 from derive.parts import Value
 from derive.proof import batches_of
@@ -66,7 +66,8 @@ def _adds(e: Expr, name: str) -> bool:
 def _stable(value: Value, facts: Facts) -> Value:
     """The value without what overflows or loses its digits, if that is proved to be the same."""
     relations = facts.relations
-    e = _about_the_mean(relations.scales.safe(value.expression), relations)
+    e = relations.scales.safe(picked_logarithms(value.expression, relations))
+    e = _about_the_mean(e, relations)
     if e != value.expression:
         e = e if _are_equal(value.expression, e, facts) else value.expression
     return Value(value.tensor, split_logarithms(e, relations))

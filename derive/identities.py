@@ -22,6 +22,7 @@ from derive.choice_rules import (
     one_hot_picks,
     one_hot_power,
     one_hot_total,
+    picked_over_itself,
 )
 from derive.nodes import Reshaping, Sum, renamed, summed
 from derive.relations import Relations
@@ -312,6 +313,13 @@ identities: tuple[Identity, ...] = (
         "always",
         "where the one-hot is 1, the sum is the entry there",
         one_hot_picks,
+    ),
+    Identity(
+        "picked over itself",
+        "OneHot(i, C)*a/s = OneHot(i, C)",
+        "the forward defines s = Sum(OneHot(i, C)*a, C), and s is not 0",
+        "where the one-hot is 1, the divisor is the entry itself",
+        picked_over_itself,
     ),
     Identity(
         "reshaped back",

@@ -3,13 +3,14 @@ finite.
 
 The identities, for positive a and b: log(a*b) = log(a) + log(b); log(a**k) = k*log(a); log(exp(z))
 = z. They are used only where they remove an exponential, which could overflow, or underflow to a
-logarithm of zero.
+logarithm of zero. The logarithm of the entry that a label picks is picked from the logarithms.
 """
 
 from __future__ import annotations
 
 from sympy import Add, Expr, Mul, Pow, exp, log
 
+from derive.nodes import OneHot, Sum
 from derive.relations import Relations
 from derive.symbols import Tensor, axes_of
 
@@ -24,6 +25,27 @@ def split_logarithms(e: Expr, relations: Relations) -> Expr:
         return node if parts is None else parts
 
     return e.replace(lambda node: isinstance(node, log), split)
+
+
+def picked_logarithms(e: Expr, relations: Relations) -> Expr:
+    """``e`` with log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C) used, for positive a,
+    also where the sum has a name, and only where log(a) would not stay finite as it stands.
+    """
+
+    def picked(node: Expr) -> Expr:
+        total = node.args[0]
+        if isinstance(total, Tensor) and total.name in relations.by_name:
+            total = relations.unfolded(total)
+        if not isinstance(total, Sum):
+            return node
+        factors = Mul.make_args(total.operand)
+        hots = [f for f in factors if isinstance(f, OneHot) and total.axes == (f.axis,)]
+        entry = Mul(*(f for f in factors if f not in hots))
+        if len(hots) != 1 or not entry.is_positive or not relations.scales.overflows(log(entry)):
+            return node
+        return total.on(hots[0] * log(entry))
+
+    return e.replace(lambda node: isinstance(node, log), picked)
 
 
 def _logarithm(e: Expr, relations: Relations) -> Expr | None:

@@ -93,7 +93,8 @@ class Parts:
         if isinstance(e, Mul):
             return self.product(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
-            rebuilt = e.func(*(self.inside(arg) for arg in e.args))
+            inside = self.inside if isinstance(e, Pow) else self.argument
+            rebuilt = e.func(*map(inside, e.args))
             return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
 
@@ -109,6 +110,11 @@ class Parts:
         if len(lone) == 1 and isinstance(lone[0], Reduction) and not isinstance(lone[0], Max):
             return e.func(*(self.rebuilt(f) for f in e.args))
         return e.func(*(self.inside(f) for f in e.args))
+
+    def argument(self, e: Expr) -> Expr:
+        """What a function is taken of; there a reduction is a part also as one of the factors."""
+        e = self.inside(e)
+        return e.func(*map(self.inside, e.args)) if isinstance(e, Mul) else e
 
     def part(self, e: Expr) -> Tensor:
         same = with_names(e, self.found_values())

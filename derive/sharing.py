@@ -16,6 +16,7 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
 
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
+from derive.shares import is_share
 from derive.steps import Record
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
@@ -245,7 +246,7 @@ def _nameable(e: Expr) -> list[Expr]:
         return []
     root = isinstance(e, Pow) and not e.exp.is_Integer and bool(tensors_in(e))
     call = isinstance(e, Function) and bool(tensors_in(e))
-    own = [e] if isinstance(e, Reduction) or root or call else []
+    own = [e] if isinstance(e, Reduction) or root or call or is_share(e) else []
     return own + [found for arg in e.args for found in _nameable(arg)]
 
 
@@ -254,6 +255,8 @@ def _name_of(e: Expr, taken: set[str]) -> str:
     kind = KINDS.get(type(e), type(e).__name__.lower())
     if isinstance(e, Pow) and not e.exp.is_number:
         kind = "power"
+    elif is_share(e):
+        kind = "share"
     name = "_".join([kind, *words]) if len(words) <= 3 else kind
     number, candidate = 2, name
     while candidate in taken:

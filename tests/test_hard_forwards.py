@@ -14,6 +14,11 @@ def huber(x, t):
     return F.huber_loss(x, t)
 
 
+def dice_of_classes(z, i):
+    p, t = z.softmax(1), F.one_hot(i, z.shape[1]).mT
+    return 1 - (2 * (p * t).sum(2) / (p + t).sum(2)).mean()
+
+
 def gate(x, z):
     return torch.tanh(x) * torch.softmax(z, 1)
 
@@ -48,6 +53,13 @@ CASES = {
         "    y = Min(Larger(x, 0), Rational(1, 2))\n",
         lambda x: x.clamp(0, 0.5),
         [draw(9)],
+    ),
+    "DiceOfClasses": (  # a label with an axis more than what it picks from
+        "    z = Input(N, C, K)\n    i = Label(N, K)\n    p = exp(z) / Sum(exp(z), C)\n"
+        "    overlap = Sum(p * OneHot(i, C), K)\n    size = Sum(p + OneHot(i, C), K)\n"
+        "    loss = 1 - Sum(2 * overlap / size, N, C) / (N * C)\n",
+        dice_of_classes,
+        [draw(3, 4, 2), torch.tensor([[0, 3], [1, 1], [2, 0]])],
     ),
     "NestedMax": (
         "    x = Input(N, H, K)\n    y = Max(Max(x, K), H)\n",

@@ -34,14 +34,15 @@ class Example(Forward):
     scaled = centred * positive ** Integer(-1)
     squashed = 2 * tanh(a) + 1
     gate = 1 / (1 + exp(-b))
-    out = Sum(scaled * total, C, N) + Sum(OneHot(i, C) * a, C, N) + s * Sum(k, K) + Sum(f, F)
+    picked = Sum(OneHot(i, C) * a, C)
+    out = Sum(scaled * total, C, N) + Sum(picked, N) + s * Sum(k, K) + Sum(f, F)
 
 
 D = Example.definition
 a, b, c, k, i, f = D.inputs
 s = D.scalars[0][0]
-centred, scaled, total, positive = (
-    D.by_name[name].tensor for name in ("centred", "scaled", "total", "positive")
+centred, scaled, total, positive, picked = (
+    D.by_name[name].tensor for name in ("centred", "scaled", "total", "positive", "picked")
 )
 hot = OneHot(i, C)
 facts = Facts(relations_of(D))
@@ -67,6 +68,7 @@ EXAMPLES = {
     "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
     "power of a one-hot": [hot**2, hot**3],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
+    "picked over itself": [hot * a / picked, -c * hot * a * b / picked**2],
     "reshaped back": [
         Unflatten.over(Flatten(a * c, N, C, into=F), [F], [N, C]),
         Flatten.over(Unflatten.over(f, [F], [N, C]), [N, C], [F]),

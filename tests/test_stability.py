@@ -2,6 +2,7 @@
 own functions do.
 """
 
+import math
 from functools import cache
 
 import pytest
@@ -69,6 +70,15 @@ ROWS = {
         "    loss = -Sum(OneHot(labels, C) * log(p), N, C) / N",
         nll,
     ),
+    "NLLOfPicked": (
+        "labels = Label(N)\n    p = exp(z) / Sum(exp(z), C)\n"
+        "    own = Sum(OneHot(labels, C) * p, C)\n    loss = -Sum(log(own), N) / N",
+        nll,
+    ),
+    "LogMeanExp": (
+        "T = Scalar(1.0)\n    y = T * log(Sum(exp(z / T), C) / C)",
+        lambda z: z.logsumexp(1) - math.log(z.shape[1]),
+    ),
     "Temperature": (
         "T = Scalar(2.0)\n    p = exp(z / T) / Sum(exp(z / T), C)",
         lambda z: F.softmax(z / 2, 1),
@@ -111,6 +121,10 @@ POINTS = {
     "Softplus": ("y = log(1 + exp(z))", lambda z: -F.logsigmoid(-z)),
     "Sigmoid": ("y = 1 / (1 + exp(-z))", torch.sigmoid),
     "LogSigmoid": ("s = 1 / (1 + exp(-z))\n    y = log(s)", F.logsigmoid),
+    "LogisticLoss": (
+        "b = Input(N, C)\n    y = Sum(log(1 + exp(-b * z)), N, C)",
+        lambda z: -F.logsigmoid(z.flip(1).detach() * z).sum(),
+    ),
     "LogOfTheRest": (
         "s = 1 / (1 + exp(-z))\n    y = log(1 - s)",
         lambda z: F.logsigmoid(-z),
@@ -245,6 +259,15 @@ def test_small_numbers_keep_their_digits(made, size):
     for name, wanted in [("Softplus", z.double().exp()), ("LogSigmoid", z.double())]:
         value, _ = run(made, name, z)
         torch.testing.assert_close(value.double(), wanted.log1p() if name == "Softplus" else wanted)
+
+
+@pytest.mark.parametrize("name", ["LogSigmoid", "LogisticLoss"])
+def test_the_gradient_of_what_is_nearly_met_keeps_its_digits(made, name):
+    """1 - 1/(1 + exp(-50)) is 0 in every format; 1/(1 + exp(50)) is not."""
+    z = torch.tensor([[7.0 if name == "LogisticLoss" else 50.0]], dtype=torch.float32)
+    _, ours = run(made, name, z)
+    _, wanted = value_and_gradient(FORWARDS[name][1], z.double())
+    torch.testing.assert_close(ours.double(), wanted, rtol=2e-5, atol=0)
 
 
 def test_a_line_that_is_not_proved_equal_stays_as_it_is(made, monkeypatch):

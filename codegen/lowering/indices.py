@@ -17,8 +17,17 @@ from codegen.lowering.frames import (
     fitted,
     widened,
 )
-from codegen.program import ArgMaxOf, Arrange, Choose, Compare, Number, OneHotOf, Pick, Value
-from derive.errors import QuestionError
+from codegen.program import (
+    ArgMaxOf,
+    Arrange,
+    Choose,
+    Compare,
+    Expand,
+    Number,
+    OneHotOf,
+    Pick,
+    Value,
+)
 from derive.layout import Dim, plain
 from derive.nodes import ArgMax, OneHot
 from derive.symbols import Axis, axes_of
@@ -46,6 +55,18 @@ def index_of(
     return arranged(index, frame)
 
 
+def repeated(lowering: Lowering, value: Value, along: int, axes: tuple[Axis, ...]) -> Value:
+    """``value`` repeated along ``axes``, which it lacks, with dimension ``along`` as the last."""
+    place = {dim.axis: i for i, dim in enumerate(value.dims)}
+    last = value.dims[along]
+    kept = [a for a in lowering.order if a in (place.keys() | set(axes)) - {last.axis}]
+    order = (*map(place.get, kept), along)
+    ones = tuple(value.dims[place[a]] if a in place else Dim(a, one=True) for a in kept)
+    whole = tuple(value.dims[place[a]] if a in place else Dim(a) for a in kept)
+    in_place = Arrange(value, order, dims=(*ones, last))
+    return Expand(in_place, dims=(*whole, last))
+
+
 def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> Value:
     """``value`` read along ``axis`` at the entry that ``label`` means."""
     dims = value.dims
@@ -56,12 +77,9 @@ def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> V
     label_axes = tuple(a for a in lowering.order if a in axes_of(label))
     whole = {dim.axis for dim in others if not dim.one}
     if set(label_axes) & whole:
-        missing = [a for a in label_axes if a not in {d.axis for d in others}]
+        missing = tuple(a for a in label_axes if a not in {d.axis for d in others})
         if missing:
-            raise QuestionError(
-                f"the label {label} shares only some of its axes with what it picks from",
-                "give both the same axes, or none in common",
-            )
+            return picked_entry(lowering, repeated(lowering, value, along, missing), axis, label)
         index = index_of(lowering, label, tuple(dim.axis for dim in others))
         return Pick(value, along, fitted(index, others), True, dims=others)
     others = tuple(dim for dim in others if not dim.one)
