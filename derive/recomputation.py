@@ -28,15 +28,18 @@ def computed_again(statements: Pairs, taken: set[str], knowledge: Facts, record:
     """``statements`` with every such value computed where it is read; ``taken`` are the names that
     stand for something else.
     """
-    again: list[Tensor] = []
+    before, again = dict(statements), []
     while (found := _found(statements, knowledge)) is not None:
-        statements, tensor = _with_definition(statements, *found, taken, record)
+        statements, tensor = _with_definition(statements, *found, taken)
         again.append(tensor)
     for tensor in dict.fromkeys(again):
         if sum(map(len, (_places(tensor, e) for _, e in statements))) == 1:
             definition = dict(statements)[tensor]
             rest = [(t, e) for t, e in statements if t != tensor]
-            statements = _replaced(rest, tensor, definition, "it is met once", record)
+            statements = _replaced(rest, tensor, definition)
+    why = "what a value is made of is read anyway, so it is not saved"
+    for tensor, e in before.items():
+        record.add(tensor, "compute again", e, dict(statements)[tensor], why)
     return statements
 
 
@@ -91,7 +94,7 @@ def _written_in(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | No
 
 
 def _with_definition(
-    statements: Pairs, value: Tensor, definition: Expr, taken: set[str], record: Record
+    statements: Pairs, value: Tensor, definition: Expr, taken: set[str]
 ) -> tuple[Pairs, Tensor]:
     """``statements`` with ``value`` computed in one of them, and the tensor that stands for it."""
     again = next((t for t, e in statements if e == definition and t.home == value.home), None)
@@ -101,22 +104,12 @@ def _with_definition(
             name, number = f"{value.name}_again_{number}", number + 1
         again = Tensor(name, value.home, role="adjoint", **known_signs(definition))
         statements = [(again, definition), *statements]
-    why = f"what {value} is made of is read anyway, so it is not saved"
-    return _replaced(statements, value, again, why, record), again
+    return _replaced(statements, value, again), again
 
 
-def _replaced(statements: Pairs, value: Tensor, new: Expr, why: str, record: Record) -> Pairs:
+def _replaced(statements: Pairs, value: Tensor, new: Expr) -> Pairs:
     return [
-        (
-            tensor,
-            record.add(
-                tensor,
-                "compute again",
-                e,
-                e.xreplace({met: along(new, met) for met in _places(value, e)}),
-                why,
-            ),
-        )
+        (tensor, e.xreplace({met: along(new, met) for met in _places(value, e)}))
         for tensor, e in statements
     ]
 
