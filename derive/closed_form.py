@@ -74,7 +74,8 @@ class ClosedForm:
     """The backward as a short program in the order of computation, and how it was found.
 
     ``closed`` has the closed form of every adjoint of the chain, also of those that are not
-    computed; what keeps a name stands in it by that name.
+    computed; what keeps a name stands in it by that name. ``again`` says which value of the forward
+    a statement computes again.
     """
 
     chain: Chain
@@ -84,6 +85,7 @@ class ClosedForm:
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
     cost: Cost
+    again: Mapping[Tensor, Tensor] = field(default_factory=dict, compare=False)
 
     @property
     def relations(self) -> Relations:
@@ -234,7 +236,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
-    pairs = computed_again(pairs, taken, knowledge, drafted.record)
+    pairs, again = computed_again(pairs, taken, knowledge, drafted.record)
     pairs = evaluated_once(pairs, taken, drafted.record)
     statements = [
         ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
@@ -248,6 +250,7 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
         tuple(drafted.record.steps),
         facts,
         cost_of(pairs, chain.definition.output),
+        again,
     )
 
 

@@ -20,17 +20,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr, Integer, Symbol
 
 from derive.chain import adjoint_of
 from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition
 from derive.errors import UnprovedError
 from derive.every_size import IndexedForward, NotShown, vanishes
-from derive.exact import ZeroTest
+from derive.exact import ZeroTest, is_zero
 from derive.facts import along
+from derive.nodes import ArrayNode
 from derive.small_batch import SmallBatch, TotalDerivative
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
@@ -203,11 +205,18 @@ def _without_nearest(form: ClosedForm, cuts: frozenset[str]) -> frozenset[str]:
 
 def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Expr:
     """The expression of ``statement`` in the upstream gradient, the gradients of the cuts, and
-    named values alone.
+    named values alone. What is a value computed again is that value, if it is proved to be.
     """
     given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
     parts = {part.tensor.name: part.expression for part in form.relations.parts}
-    e = statement.expression
+    values = {t: value for t, value in form.again.items() if _is_computed_again(form, t)}
+
+    def with_values(e: Expr) -> Expr:
+        return e.xreplace(
+            {t: along(values[t.at_home], t) for t in tensors_in(e) if t.at_home in values}
+        )
+
+    e = with_values(statement.expression)
     while True:
         definitions = {
             t: parts[t.name] if t.name in parts else form.by_name[t.name].expression
@@ -217,6 +226,32 @@ def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) 
         if not definitions:
             return e
         e = e.xreplace({t: along(definition, t) for t, definition in definitions.items()})
+        e = with_values(e)
+
+
+def _is_computed_again(form: ClosedForm, again: Tensor) -> bool:
+    """Whether a statement of the closed form is proved to be the value that it stands for. Both are
+    taken entry by entry, so this holds for every size.
+    """
+    claim = form.by_name[again.name].expression
+    while nested := [t for t in tensors_in(claim) if t.role == "adjoint"]:
+        claim = claim.xreplace({t: along(form.by_name[t.name].expression, t) for t in nested})
+    value, known = form.again[again], {t.at_home for t in tensors_in(claim)}
+    while unknown := [t for t in tensors_in(value) if t.at_home not in known]:
+        if any(t.name not in form.relations.by_name for t in unknown):
+            return False
+        value = value.xreplace({t: form.relations.unfolded(t) for t in unknown})
+    return not (value.has(ArrayNode) or claim.has(ArrayNode)) and _are_the_same(value, claim)
+
+
+@lru_cache(maxsize=256)
+def _are_the_same(a: Expr, b: Expr) -> bool:
+    """Whether two expressions entry by entry are equal, whatever the entries are."""
+    entries = {
+        t: Symbol(str(t), real=True, positive=t.is_positive or None)
+        for t in {*tensors_in(a), *tensors_in(b)}
+    }
+    return a == b or is_zero((a - b).xreplace(entries))
 
 
 def _objective_tensors(

@@ -24,23 +24,26 @@ from derive.symbols import Tensor, tensors_in
 Pairs = list[tuple[Tensor, Expr]]
 
 
-def computed_again(statements: Pairs, taken: set[str], knowledge: Facts, record: Record) -> Pairs:
-    """``statements`` with every such value computed where it is read; ``taken`` are the names that
-    stand for something else.
+def computed_again(
+    statements: Pairs, taken: set[str], knowledge: Facts, record: Record
+) -> tuple[Pairs, dict[Tensor, Tensor]]:
+    """``statements`` with every such value computed where it is read, and which value each of the
+    new statements is; ``taken`` are the names that stand for something else.
     """
-    before, again = dict(statements), []
+    before, again = dict(statements), {}
     while (found := _found(statements, knowledge)) is not None:
         statements, tensor = _with_definition(statements, *found, taken)
-        again.append(tensor)
-    for tensor in dict.fromkeys(again):
+        again.setdefault(tensor, found[0])
+    for tensor in list(again):
         if sum(map(len, (_places(tensor, e) for _, e in statements))) == 1:
             definition = dict(statements)[tensor]
             rest = [(t, e) for t, e in statements if t != tensor]
             statements = _replaced(rest, tensor, definition)
+            del again[tensor]
     why = "what a value is made of is read anyway, so it is not saved"
     for tensor, e in before.items():
         record.add(tensor, "compute again", e, dict(statements)[tensor], why)
-    return statements
+    return statements, again
 
 
 def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from derive.library import list_forwards
+
 HEAD = """\
 from sympy import Abs, Eq, Min, Ne, Piecewise, Rational, exp, log, oo, sqrt, tanh
 from derive import Axis, Broadcast, Flatten, Forward, Given, Input, Kept, Label, Max
@@ -121,3 +123,11 @@ def write(folder: Path, *names: str) -> Path:
     file = folder / f"{'_'.join(names).lower()}.py"
     file.write_text(source(*names), encoding="utf-8")
     return file
+
+
+def told_apart() -> list[str]:
+    """The project's forwards and `OWN`, of the reductions of a loss the mean alone: the derivation
+    of the others is a part of its.
+    """
+    names = [forward.definition.snake for forward in list_forwards()]
+    return [*(name for name in names if not name.endswith(("_sum", "_none"))), *OWN]

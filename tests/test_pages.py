@@ -37,7 +37,7 @@ x, y = Tensor("x", (N, C)), Tensor("y", (N, C))
 labels = Tensor("labels", (N,), role="label", integer=True)
 HOSTILE = """<script>alert("x")</script> & 'quotes' </p></math> <!-- \x1b[31m \ud800 ]]>"""
 
-FORWARDS = [*(forward.definition.snake for forward in list_forwards()), *forwards.OWN]
+FORWARDS = forwards.told_apart()
 
 
 def parsed(text: str) -> ElementTree.Element:

@@ -2,14 +2,13 @@
 
 import pytest
 from evaluate import Numbers, close
-from forwards import HEAD, OWN
+from forwards import HEAD, told_apart
 
 import derive
-from derive.library import list_forwards
 from derive.presentation.paths import branching, paths_to
 from derive.proof import batches_of
 
-FORWARDS = [*(forward.definition.snake for forward in list_forwards()), *OWN]
+FORWARDS = told_apart()
 
 # The gradient of u keeps its name, and is another one on every path from x.
 BEHIND_A_PRODUCT = f"""{HEAD}

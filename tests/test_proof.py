@@ -83,6 +83,15 @@ def test_the_second_route_alone_refuses_it_too(wrong):
     assert not _agrees_for_every_size(form, form.by_name[gradient], frozenset())
 
 
+@pytest.mark.parametrize("name, again", [("silu", "s_again"), ("mish", "gate_again")])
+def test_a_value_that_is_computed_again_wrongly_is_caught(name, again):
+    form = form_of(name)
+    assert again in form.by_name
+    for change in (lambda e: 1 - e, lambda e: e**2):
+        with pytest.raises(UnprovedError, match="dx is unproved"):
+            prove(changed(form, again, change))
+
+
 @pytest.mark.parametrize("node", [Sum, Max])
 def test_a_wrong_rule_is_caught(node, monkeypatch):
     right = rules_module.rules[node]

@@ -2,11 +2,10 @@
 
 import pytest
 from evaluate import Numbers, close
-from forwards import HEAD, OWN
+from forwards import HEAD, told_apart
 from sympy import I, Integer, Max, Rational
 
 import derive
-from derive.library import list_forwards
 from derive.presentation import document_of
 from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import Equations, Matrix, Prose
@@ -15,7 +14,7 @@ from derive.presentation.small import ArgMaxOf, Chosen, entry_of, small_batches
 from derive.presentation.terminal import words_of
 from derive.small_batch import LargestOf
 
-FORWARDS = [*(forward.definition.snake for forward in list_forwards()), *OWN]
+FORWARDS = told_apart()
 
 ROW_MAXIMUM = '''
 

@@ -2,14 +2,13 @@
 
 import pytest
 from evaluate import Numbers, close
-from forwards import OWN
+from forwards import told_apart
 
 import derive
-from derive.library import list_forwards
 from derive.proof import batches_of
 from derive.symbols import axes_of
 
-FORWARDS = [*(forward.definition.snake for forward in list_forwards()), *OWN]
+FORWARDS = told_apart()
 
 
 def _numbers(form, sizes, seed):
