@@ -158,6 +158,17 @@ def test_unknown_names_and_files(tmp_path, capsys):
     assert "no forward is called 'B'" in _failed([f"{file}:B"], tmp_path, capsys)
 
 
+def test_a_function_that_cannot_be_written_is_named(tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    for line, problem in {
+        "x * floor(x)": "a derivative that is needed: Derivative(floor",
+        "loggamma(x)": "no code for polygamma",
+    }.items():
+        head = f"from sympy import floor, loggamma\n{HEAD}"
+        file.write_text(f"{head}\nclass A(Forward):\n    x = Input(N)\n    y = {line}\n")
+        assert problem in _failed([str(file)], tmp_path, capsys)
+
+
 def test_a_name_is_checked_before_it_reaches_a_template(tmp_path, capsys):
     file = tmp_path / "mine.py"
     for name in ("N); import os", "class", "a b", "", "N\\n"):

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, S
+from sympy import Add, Derivative, Dummy, Expr, Mul, Piecewise, Pow, S, Subs
 from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
@@ -168,9 +168,16 @@ class Lowering:
         if isinstance(e, SymbolicFunction) and len(e.args) == 1:
             operand = self.value(e.args[0], frame, picked)
             return Apply(type(e).__name__, operand, dims=operand.dims)
+        if isinstance(e, (Derivative, Subs)):
+            raise QuestionError(
+                f"SymPy does not know a derivative that is needed: {e}",
+                "write the forward in functions that SymPy differentiates, such as exp, log, sqrt, "
+                "tanh, erf, Abs and Piecewise",
+            )
         raise QuestionError(
             f"there is no code for {type(e).__name__} in {e}",
-            "add its lowering in codegen/lowering/expressions.py",
+            "write it in exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; a function that "
+            "torch has gets its line in codegen/targets/torch/printer.py",
         )
 
     def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
