@@ -77,7 +77,7 @@ def test_a_question_that_was_not_understood_is_said_as_by_one_process(
     assert main([str(file), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and "no code for besselj" in error
-    assert "add its lowering in" in error and "Traceback" not in error
+    assert "write it in exp, log" in error and "Traceback" not in error
     assert not (tmp_path / "out").exists() and multiprocessing.active_children() == []
 
 
