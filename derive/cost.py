@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Abs, Expr, Function, Piecewise, Pow, preorder_traversal, sign
+from sympy import Abs, Expr, Function, Piecewise, Pow, exp, preorder_traversal, sign
 
 from derive.nodes import ArgMax, Max, OneHot, Reduction, Sum
 from derive.symbols import Tensor, axes_of, tensors_in
@@ -60,13 +60,21 @@ def cost_of(statements: Iterable[tuple[Tensor, Expr]], output: Tensor | None = N
 
 @lru_cache(maxsize=8192)
 def _measured(e: Expr) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
-    """Of one expression: its passes, the entries they read and write for its functions, its
+    """Of one expression: its passes, the entries they read, those of its functions included, its
     operations, and the values of the forward in it, each with its entries.
     """
     saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
     passes, read = _passes(e)
-    evaluated = sum(entries(axes_of(node)) for node in preorder_traversal(e) if is_evaluated(node))
+    evaluated = sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node))
     return passes, read + evaluated, int(e.count_ops()), saved
+
+
+def _evaluated(function: Expr) -> int:
+    """What a function costs: its entries, and a little more where it is the exponential of a sum,
+    which is rounded as the terms of that are, however much of them cancels.
+    """
+    own = entries(axes_of(function))
+    return own + own // 8 if isinstance(function, exp) and function.exp.is_Add else own
 
 
 def entries(axes) -> int:

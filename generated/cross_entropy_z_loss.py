@@ -10,7 +10,7 @@ cost is the mean over the rows that count, each alike.
 
 The closed form:
 
-    dlogits = dloss*Kept(labels)*(exp(logits - log_z)*(entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + 2*z_weight*log_z/excess_sum + label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) + entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1)/entropy_counted_sum - label_smoothing*weight/(C*entropy_counted_sum))
+    dlogits = dloss*Kept(labels)*(entropy_losses_probs*(entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + 2*z_weight*log_z/excess_sum + label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) + entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1)/entropy_counted_sum - label_smoothing*weight/(C*entropy_counted_sum))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums.
@@ -51,10 +51,10 @@ class CrossEntropyZLossForward(NamedTuple):
     """The output loss, then what the backward needs."""
 
     loss: Tensor  # ()
-    logits: Tensor  # (N, C, *S)
     labels: Tensor  # (N, *S)
     labels_kept: Tensor  # (N, *S)
     weight: Tensor  # (C,)
+    entropy_losses_probs: Tensor  # (N, C, *S)
     entropy_losses_counted: Tensor  # (N, *S)
     entropy_counted_sum: Tensor  # ()
     log_z: Tensor  # (N, *S)
@@ -300,7 +300,7 @@ def _split_label(
         "logits": "N C *S", "labels": "N *S", "weight": "C",
     },
     rounds=1,
-    results=("", "N C *S", "N *S", "N *S", "C", "N *S", "", "N *S", "", "", ""),
+    results=("", "N *S", "N *S", "C", "N C *S", "N *S", "", "N *S", "", "", ""),
 )
 def cross_entropy_z_loss_forward(
     logits: Tensor,
@@ -320,7 +320,9 @@ def cross_entropy_z_loss_forward(
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
     logits_max = logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
     logits_shifted = logits - logits_max
-    exp_logits_sum_scaled = torch.exp(logits_shifted).sum(1)
+    exp_logits_shifted = torch.exp(logits_shifted)
+    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
+    entropy_losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
     entropy_losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
     entropy_losses_counted_sum = weight[labels]
     entropy_losses_counted = torch.where(labels_kept != 0, entropy_losses_counted_sum, 0)
@@ -336,10 +338,10 @@ def cross_entropy_z_loss_forward(
     loss = entropy + excess * z_weight
     return CrossEntropyZLossForward(
         loss,
-        logits,
         labels,
         labels_kept,
         weight,
+        entropy_losses_probs,
         entropy_losses_counted,
         entropy_counted_sum,
         log_z,
@@ -351,19 +353,19 @@ def cross_entropy_z_loss_forward(
 
 @_checked(
     {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "labels_kept": "N *S", "weight": "C",
-        "entropy_losses_counted": "N *S", "entropy_counted_sum": "", "log_z": "N *S",
-        "excess_sum": "",
+        "dloss": "", "labels": "N *S", "labels_kept": "N *S", "weight": "C",
+        "entropy_losses_probs": "N C *S", "entropy_losses_counted": "N *S",
+        "entropy_counted_sum": "", "log_z": "N *S", "excess_sum": "",
     },
     rounds=1,
     results=("N C *S",),
 )
 def cross_entropy_z_loss_backward(
     dloss: Tensor,
-    logits: Tensor,
     labels: Tensor,
     labels_kept: Tensor,
     weight: Tensor,
+    entropy_losses_probs: Tensor,
     entropy_losses_counted: Tensor,
     entropy_counted_sum: Tensor,
     log_z: Tensor,
@@ -373,11 +375,12 @@ def cross_entropy_z_loss_backward(
 ) -> CrossEntropyZLossGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
-    Shapes: dloss (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,),
-    entropy_losses_counted (N, *S), entropy_counted_sum (), log_z (N, *S), excess_sum ().
+    Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), entropy_losses_probs (N,
+    C, *S), entropy_losses_counted (N, *S), entropy_counted_sum (), log_z (N, *S),
+    excess_sum ().
     """
-    C = logits.shape[1]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss * (((1 - label_smoothing) / entropy_counted_sum * entropy_losses_counted[:, None] + 2 * z_weight / excess_sum * log_z[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum) * torch.exp(logits - log_z[:, None]) - label_smoothing / C / entropy_counted_sum * weight[:, None]), 0)
+    C = weight.shape[0]
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss * (((1 - label_smoothing) / entropy_counted_sum * entropy_losses_counted[:, None] + 2 * z_weight / excess_sum * log_z[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum) * entropy_losses_probs - label_smoothing / C / entropy_counted_sum * weight[:, None]), 0)
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted, 0).unsqueeze(1))
     return CrossEntropyZLossGradients(dlogits)
 
@@ -511,7 +514,7 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, z_weight, ignore_index):
         result = cross_entropy_z_loss_forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-        ctx.save_for_backward(result.logits, result.labels, result.labels_kept, result.weight, result.entropy_losses_counted, result.entropy_counted_sum, result.log_z, result.excess_sum)
+        ctx.save_for_backward(result.labels, result.labels_kept, result.weight, result.entropy_losses_probs, result.entropy_losses_counted, result.entropy_counted_sum, result.log_z, result.excess_sum)
         ctx.numbers = (result.label_smoothing, result.z_weight,)
         return result.loss
 

@@ -22,6 +22,8 @@ from functionals import (
 )
 from references import drawing
 
+from generated.cross_entropy_z_loss import cross_entropy_z_loss
+
 IGNORED = -100
 IMPOSSIBLE, CERTAIN = -math.inf, math.inf
 
@@ -164,3 +166,21 @@ def test_classes_without_weight_are_torchs(name):
 def test_a_label_that_is_neither_a_class_nor_ignored_is_refused(name):
     with pytest.raises(IndexError, match=r"labels holds 3, outside of 0 .. 2"):
         OF_LABELS[name].ours(torch.randn(2, 3), torch.tensor([0, 3]))
+
+
+@pytest.mark.parametrize("z_weight", [0.0, 1e-4])
+def test_far_up_the_probabilities_keep_their_digits(z_weight):
+    """exp(x - log_z) has lost as many of them as log_z is large."""
+    logits = 1e4 + torch.randn(16, 9, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(16) % 9
+
+    def gradient(loss, logits):
+        leaf = logits.clone().requires_grad_()
+        return torch.autograd.grad(loss(leaf), leaf)[0]
+
+    def composed(logits):
+        return F.cross_entropy(logits, labels) + z_weight * (logits.logsumexp(1) ** 2).mean()
+
+    ours = gradient(lambda x: cross_entropy_z_loss(x, labels, z_weight=z_weight), logits)
+    expected = gradient(composed, logits.double())
+    assert (ours - expected).abs().max() <= 2e-5 * expected.abs().max()
