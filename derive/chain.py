@@ -107,9 +107,11 @@ def derive_chain(definition: Definition) -> Chain:
             gradient = renamed(in_terms_of_output(gradient, statement), _way_home(leaf))
             if gradient != 0:
                 reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
-                if outer_argument(statement) is None:
-                    through_outer = gradient
-                through_outer = renamed(through_outer, _way_home(leaf))
+                through_outer = (
+                    gradient
+                    if outer_argument(statement) is None
+                    else renamed(through_outer, _way_home(leaf))
+                )
                 received.setdefault(leaf.name, []).append(
                     Contribution(statement.name, gradient, reason, through_outer)
                 )

@@ -210,7 +210,8 @@ def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:
 
 
 def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
-    """``e`` with its free axes renamed; bound axes that would capture a new name step aside.
+    """``e`` with its free axes renamed, all at the same time; bound axes that would capture a new
+    name step aside.
 
     Sizes are numbers and keep their names.
     """
@@ -226,19 +227,18 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
             )
         return e.along(axes)
     if isinstance(e, ArrayNode):
-        operand, own = e.operand, dict(mapping)
-        for old, new in mapping.items():
-            if new in e.binds:  # the old name is free no longer, so the bound axis can take it
-                operand, own = _swapped(operand, old, new), {**own, new: old}
-                mapping = {o: n for o, n in mapping.items() if o != old}
-        return e.on(renamed(operand, mapping), own)
+        aside = {bound: _left_free(bound, mapping) for bound in e.binds}
+        return e.on(renamed(e.operand, {**mapping, **aside}), {**mapping, **aside})
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 
-def _swapped(e: Expr, a: Axis, b: Axis) -> Expr:
-    swap = {a: b, b: a}
-    if isinstance(e, Tensor):
-        return e.along(swap.get(axis, axis) for axis in e.axes)
-    if isinstance(e, ArrayNode):
-        return e.on(_swapped(e.operand, a, b), swap)
-    return e.func(*(_swapped(arg, a, b) for arg in e.args)) if e.args else e
+def _left_free(bound: Axis, mapping: Mapping[Axis, Axis]) -> Axis:
+    """The name that a bound axis takes where free axes are renamed: its own, or if that is taken
+    the one that becomes free with it: where K becomes N and N becomes ``bound``, K.
+
+    What is renamed has the same size before and after, and so has what steps aside.
+    """
+    before = {new: old for old, new in mapping.items()}
+    while bound in before:
+        bound = before[bound]
+    return bound

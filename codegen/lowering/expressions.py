@@ -22,20 +22,11 @@ from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
-from codegen.lowering.frames import (
-    NOTHING_PICKED,
-    Picked,
-    arranged,
-    axes_at,
-    axes_in,
-    broadcast,
-    fitted,
-    is_fresh,
-)
+from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
 from codegen.lowering.idioms import with_idioms
-from codegen.lowering.indices import index_of, picked_entry, split_one_hots, whole_one_hot
-from codegen.lowering.reshapings import reshaped
-from codegen.lowering.sums import lowered_sum, reduced
+from codegen.lowering.indices import index_of, picked_entry, split_one_hots
+from codegen.lowering.nodes import lowered_node
+from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
 from codegen.program import (
     AddAt,
     Apply,
@@ -49,7 +40,6 @@ from codegen.program import (
     Number,
     Own,
     Plus,
-    Positions,
     Power,
     Pullback,
     SizeOf,
@@ -57,22 +47,14 @@ from codegen.program import (
     Times,
     Value,
     Zeros,
+    operands,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.choices import zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.layout import Dim, Layout
-from derive.nodes import (
-    Max,
-    OneHot,
-    Peak,
-    Position,
-    Reshaping,
-    SubtractedPeak,
-    Sum,
-    renamed,
-)
+from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, renamed
 from derive.positive import is_positive
 from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
@@ -98,6 +80,7 @@ class Lowering:
         self.layouts, self.order = layouts, list(order)
         self.statements, self.saved = statements, saved
         self.rounds_as_autograd = statements is not None and saved is None
+        self.scalars: set[str] = set()  # those that were met: Python numbers in the code
 
     def statement(self, name: str, e: Expr, layout: Layout, like: str) -> list[Step]:
         """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for
@@ -110,7 +93,10 @@ class Lowering:
         if rest == 0:
             value: Value = Zeros(like, dims=layout)
         else:
-            value = fitted(self.value(rest, frame), layout)
+            value = self.value(rest, frame)
+            if self._is_number(value) and not is_constant(rest):
+                value = Expand(value, dims=layout)  # a tensor in the mathematics
+            value = fitted(value, layout)
             value = value if is_fresh(value) or not hots else Own(value, dims=layout)
         return [
             Assign(name, value),
@@ -125,9 +111,10 @@ class Lowering:
         along = [dim.axis for dim in layout].index(hot.axis)
         others = tuple(dim for dim in layout if dim.axis != hot.axis)
         frame = tuple(dim.axis for dim in others)
-        index = index_of(self, hot.operand, frame)
+        label = met(hot.operand)
+        index = index_of(self, label, frame)
         index = index if isinstance(index, Number) else fitted(index, others)
-        value = fitted(self.value(factor, frame, {hot.axis: hot.operand}), others)
+        value = fitted(self.value(factor, frame, {hot.axis: label}), others)
         return AddAt(name, index, along, value, len(layout))
 
     def value(self, e: Expr, frame: tuple[Axis, ...], picked: Picked = NOTHING_PICKED) -> Value:
@@ -142,19 +129,8 @@ class Lowering:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
             return Constant(str(e), float(e))
-        if isinstance(e, Sum):
-            return lowered_sum(self, e, frame, picked)
-        if isinstance(e, Max):
-            kinds = {Peak: "peak", SubtractedPeak: "subtracted peak"}
-            return reduced(self, kinds.get(type(e), "max"), e, frame, picked)
-        if isinstance(e, Reshaping):
-            return reshaped(self, e, frame, picked)
-        if isinstance(e, OneHot):
-            return whole_one_hot(self, e, frame, picked)
-        if isinstance(e, Position):
-            if e.axis in picked:
-                return index_of(self, picked[e.axis], frame)
-            return arranged(Positions(e.axis.name, dims=(Dim(e.axis),)), frame)
+        if isinstance(e, ArrayNode):
+            return lowered_node(self, e, frame, picked)
         if isinstance(e, Add):
             terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
             return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))
@@ -182,9 +158,10 @@ class Lowering:
 
     def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
         negative = term.could_extract_minus_sign() and not isinstance(term, Add)
-        if negative and isinstance(-term, Peak):
-            return reduced(self, "subtracted peak", -term, frame, picked), negative
-        return self.value(-term if negative else term, frame, picked), negative
+        term = -term if negative else term
+        if negative and isinstance(term, Peak):
+            term = SubtractedPeak.over(term.operand, term.axes)
+        return self.value(term, frame, picked), negative
 
     def _product(self, e: Mul, frame, picked) -> Value:
         """Small factors before large ones, and divided before they meet: what is of full size is
@@ -210,11 +187,12 @@ class Lowering:
         above, below = numerator_and_denominator(e)
         numerators = [self.value(f, frame, picked) for f in ordered_factors(above)]
         denominators = [self.value(f, frame, picked) for f in ordered_factors(below)]
-        numerators = sorted(numerators, key=lambda v: len(axes_in(v)))
+        one = Number(Fraction(1))  # what a one-hot is, read at its own label
+        numerators = sorted((v for v in numerators if v != one), key=lambda v: len(axes_in(v)))
         if self.rounds_as_autograd:
             numerators, denominators = _one_number(numerators, denominators)
         if not numerators:
-            numerators = [Number(Fraction(1))]
+            numerators = [one]
         factors: list[tuple[Value, bool]] = []
         for i, value in enumerate(numerators):
             factors.append((value, False))
@@ -264,18 +242,30 @@ class Lowering:
         the branches and not a tensor that is made of them, so each is made what the whole is.
         """
         *others, (last, _) = e.args
-        value, is_number = self.value(last, frame, picked), is_constant(last)
+        value = self.value(last, frame, picked)
         for chosen, condition in reversed(others):
             branch = self.value(chosen, frame, picked)
             test = self._condition(condition, frame, picked)
             dims = broadcast([test.dims, branch.dims, value.dims])
-            both = is_number and is_constant(chosen)
-            if is_constant(condition) and not both:
-                branch = _whole(branch, dims, is_constant(chosen))
-                value = _whole(value, dims, is_number)
+            both = self._is_number(branch) and self._is_number(value)
+            if self._is_number(test) and not both:
+                branch, value = (self._whole(v, dims) for v in (branch, value))
             value = Choose(test, branch, value, dims=dims)
-            is_number = both and is_constant(condition)
         return value
+
+    def _whole(self, value: Value, dims: Layout) -> Value:
+        """``value`` as a tensor of these dimensions."""
+        whole = value.dims == dims and not self._is_number(value)
+        return value if whole else Expand(value, dims=dims)
+
+    def _is_number(self, value: Value) -> bool:
+        """Whether a value is a Python number when the code runs: no tensor is in it."""
+        if isinstance(value, Load):
+            return value.name in self.scalars
+        if isinstance(value, (Number, Constant, SizeOf)):
+            return True
+        inside = operands(value)
+        return bool(inside) and not isinstance(value, Expand) and all(map(self._is_number, inside))
 
     def _condition(self, c, frame, picked) -> Value:
         if isinstance(c, Relational):
@@ -311,10 +301,10 @@ class Lowering:
     def pullback(self, t: Tensor, frame, picked) -> Value:
         """The upstream gradient of a statement, times the derivative of its outermost function."""
         statement = self.statements[t.name.removeprefix("d")]
-        e, met = statement.expression, dict(zip(t.home, t.axes, strict=True))
+        e, along = statement.expression, dict(zip(t.home, t.axes, strict=True))
 
         def lowered(part: Expr) -> Value:
-            return self.value(renamed(part, met), frame, picked)
+            return self.value(renamed(part, along), frame, picked)
 
         def at_hand(part: Expr) -> Value | None:
             known = self.saved is None or {t.name for t in tensors_in(part)} <= self.saved
@@ -343,17 +333,14 @@ class Lowering:
     def tensor(self, t: Tensor, frame, picked) -> Value:
         if t.role == "pullback":
             return self.pullback(t, frame, picked)
-        met = dict(zip(t.home, t.axes, strict=True))
-        stored = tuple(Dim(met.get(dim.axis, dim.axis), dim.one) for dim in self.layouts[t.name])
-        value: Value = Load(t.name, dims=stored)
-        for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
+        if t.role == "scalar":
+            self.scalars.add(t.name)
+        along = dict(zip(t.home, t.axes, strict=True))
+        stored = tuple(Dim(along.get(dim.axis, dim.axis), dim.one) for dim in self.layouts[t.name])
+        value = without_ones(Load(t.name, dims=stored), t.axes)
+        for axis in [axis for axis in t.axes if axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
-
-
-def _whole(value: Value, dims: Layout, is_number: bool) -> Value:
-    """``value`` as a tensor of these dimensions."""
-    return Expand(value, dims=dims) if is_number or value.dims != dims else value
 
 
 def _one_number(

@@ -6,9 +6,7 @@ shapes. Everything here is about dimensions alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from sympy import Expr
+from collections.abc import Iterable, Sequence
 
 from codegen.program import (
     Arrange,
@@ -29,11 +27,9 @@ from codegen.program import (
     values_in,
 )
 from derive.layout import Dim, Layout
-from derive.symbols import Axis, axes_of
+from derive.symbols import Axis
 
 Frame = tuple[Axis, ...]
-Picked = Mapping[Axis, Expr]
-NOTHING_PICKED: Picked = {}
 
 
 def fitted(value: Value, layout: Layout) -> Value:
@@ -67,6 +63,15 @@ def arranged(value: Value, frame: Frame) -> Value:
     return Arrange(value, order, dims=arranged)
 
 
+def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
+    """``value`` without the dimensions of size 1 that stand in the place of some axes."""
+    axes = set(axes)
+    kept = [i for i, dim in enumerate(value.dims) if not (dim.one and dim.axis in axes)]
+    if len(kept) == len(value.dims):
+        return value
+    return Arrange(value, tuple(kept), dims=tuple(value.dims[i] for i in kept))
+
+
 def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
     if isinstance(value, (Load, Expand)):
@@ -93,14 +98,6 @@ def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:
 def axes_in(value: Value) -> set[Axis]:
     """The axes along which a value has its whole length."""
     return {dim.axis for dim in value.dims if not dim.one}
-
-
-def axes_at(e: Expr, picked: Picked) -> set[Axis]:
-    """The axes of ``e`` once some of them are read at an index."""
-    axes = set(axes_of(e))
-    for axis in [axis for axis in picked if axis in axes]:
-        axes = (axes - {axis}) | set(axes_of(picked[axis]))
-    return axes
 
 
 def broadcast(layouts: Iterable[Layout]) -> Layout:

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 from sympy import Add, Expr, Integer, Mul
 
-from codegen.lowering.frames import (
-    NOTHING_PICKED,
-    Frame,
-    Picked,
-    arranged,
-    axes_at,
-    broadcast,
-    fitted,
-    widened,
-)
+from codegen.lowering.frames import Frame, arranged, broadcast, fitted, widened, without_ones
+from codegen.lowering.picks import Index, Picked, met
 from codegen.program import (
     ArgMaxOf,
     Arrange,
@@ -26,6 +18,7 @@ from codegen.program import (
     Number,
     OneHotOf,
     Pick,
+    Positions,
     Value,
 )
 from derive.layout import Dim, plain
@@ -36,23 +29,21 @@ if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
 
 
-def index_of(
-    lowering: Lowering, label: Expr, frame: Frame, picked: Picked = NOTHING_PICKED
-) -> Value:
-    """The index that a label, a number, or the arg max of an expression, stands for."""
+def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
+    """The index of an entry: a label, a number, or the arg max of an expression."""
+    label = index.label
     if label.is_Integer:
         return Number(Fraction(int(label)))
     if not isinstance(label, ArgMax):
-        return lowering.tensor(label, frame, picked)
+        return lowering.tensor(label, frame, index.picked)
     (axis,) = label.axes
     own = tuple(a for a in lowering.order if a in axes_of(label))
     inner = widened(own, {axis}, lowering.order)
     operand = fitted(lowering.value(label.operand, inner), plain(inner))
-    along = inner.index(axis)
-    index: Value = ArgMaxOf(operand, along, dims=plain(own))
-    for at in [a for a in own if a in picked]:  # the arg max of the picked row
-        index = picked_entry(lowering, index, at, picked[at])
-    return arranged(index, frame)
+    value: Value = ArgMaxOf(operand, inner.index(axis), dims=plain(own))
+    for at, picked in index.picked.items():  # the arg max of the picked row
+        value = picked_entry(lowering, value, at, picked)
+    return arranged(value, frame)
 
 
 def repeated(lowering: Lowering, value: Value, along: int, axes: tuple[Axis, ...]) -> Value:
@@ -67,40 +58,53 @@ def repeated(lowering: Lowering, value: Value, along: int, axes: tuple[Axis, ...
     return Expand(in_place, dims=(*whole, last))
 
 
-def picked_entry(lowering: Lowering, value: Value, axis: Axis, label: Expr) -> Value:
-    """``value`` read along ``axis`` at the entry that ``label`` means."""
+def picked_entry(lowering: Lowering, value: Value, axis: Axis, index: Index) -> Value:
+    """``value`` read along ``axis`` at the entry that ``index`` means."""
+    value = without_ones(value, index.axes)
     dims = value.dims
     along = [dim.axis for dim in dims].index(axis)
     others = dims[:along] + dims[along + 1 :]
-    if label.is_Integer:
-        return Pick(value, along, index_of(lowering, label, ()), True, dims=others)
-    label_axes = tuple(a for a in lowering.order if a in axes_of(label))
+    if index.label.is_Integer:
+        return Pick(value, along, index_of(lowering, index, ()), True, dims=others)
+    label_axes = tuple(a for a in lowering.order if a in index.axes)
     whole = {dim.axis for dim in others if not dim.one}
     if set(label_axes) & whole:
-        missing = tuple(a for a in label_axes if a not in {d.axis for d in others})
+        missing = tuple(a for a in label_axes if a not in whole)
         if missing:
-            return picked_entry(lowering, repeated(lowering, value, along, missing), axis, label)
-        index = index_of(lowering, label, tuple(dim.axis for dim in others))
-        return Pick(value, along, fitted(index, others), True, dims=others)
+            return picked_entry(lowering, repeated(lowering, value, along, missing), axis, index)
+        at = index_of(lowering, index, tuple(dim.axis for dim in others))
+        return Pick(value, along, fitted(at, others), True, dims=others)
     others = tuple(dim for dim in others if not dim.one)
     if along or len(dims) != len(others) + 1:
         kept = [i for i, dim in enumerate(dims) if dim in others]
         value = Arrange(value, (along, *kept), dims=(dims[along], *others))
-    return Pick(
-        value, 0, index_of(lowering, label, label_axes), False, dims=plain(label_axes) + others
-    )
+    at = index_of(lowering, index, label_axes)
+    return Pick(value, 0, at, False, dims=plain(label_axes) + others)
 
 
 def whole_one_hot(lowering: Lowering, e: OneHot, frame: Frame, picked: Picked) -> Value:
-    """A one-hot as a tensor: a comparison where its axis is read at an index, else of full size."""
-    if e.axis in picked:
-        left = index_of(lowering, e.operand, frame, picked)
-        right = index_of(lowering, picked[e.axis], frame)
+    """A one-hot as a tensor: a comparison where its axis is read at an index, or is one that the
+    label lies along; else of full size.
+    """
+    index = met(e.operand, picked)
+    if e.axis in picked or e.axis in index.axes:
+        at = picked.get(e.axis)
+        if at == index:
+            return Number(Fraction(1))
+        left = index_of(lowering, index, frame)
+        right = index_of(lowering, at, frame) if at else positions(e.axis, frame)
+        if isinstance(left, Number) and isinstance(right, Number):
+            return Number(Fraction(0))  # two entries, and not the same one
         test = Compare(left, "==", right, dims=broadcast([left.dims, right.dims]))
         return Choose(test, Number(Fraction(1)), Number(Fraction(0)), dims=test.dims)
-    label_axes = tuple(a for a in lowering.order if a in axes_at(e.operand, picked))
-    index = index_of(lowering, e.operand, label_axes, picked)
-    return arranged(OneHotOf(index, e.axis.name, dims=(*index.dims, Dim(e.axis))), frame)
+    label_axes = tuple(a for a in lowering.order if a in index.axes)
+    value = index_of(lowering, index, label_axes)
+    return arranged(OneHotOf(value, e.axis.name, dims=(*value.dims, Dim(e.axis))), frame)
+
+
+def positions(axis: Axis, frame: Frame) -> Value:
+    """0, 1, 2, ... along ``axis``."""
+    return arranged(Positions(axis.name, dims=(Dim(axis),)), frame)
 
 
 def split_one_hots(e: Expr) -> tuple[Expr, list[tuple[OneHot, Expr]]]:

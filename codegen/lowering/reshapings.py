@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.lowering.frames import Frame, Picked, arranged, axes_at, fitted
-from codegen.lowering.indices import picked_entry
+from codegen.lowering.frames import Frame, arranged, fitted
+from codegen.lowering.picks import Picked, axes_at
 from codegen.program import Merge, Split, Value
 from derive.layout import plain
 from derive.nodes import Flatten, Reshaping
-from derive.symbols import axes_of
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -17,17 +16,12 @@ if TYPE_CHECKING:
 
 def reshaped(lowering: Lowering, e: Reshaping, frame: Frame, picked: Picked) -> Value:
     """The operand with its reshaped axes last and in their order, merged or split there."""
-    inside = {
-        axis: label
-        for axis, label in picked.items()
-        if axis not in (*e.binds, *e.brings) and not axes_of(label) & set(e.binds)
-    }
     others = tuple(
-        axis for axis in lowering.order if axis in axes_at(e.operand, inside) - set(e.binds)
+        axis for axis in lowering.order if axis in axes_at(e.operand, picked) - set(e.binds)
     )
     at = _place(lowering, e, others)
     operand = fitted(
-        lowering.value(e.operand, others[:at] + e.binds + others[at:], inside),
+        lowering.value(e.operand, others[:at] + e.binds + others[at:], picked),
         plain(others[:at] + e.binds + others[at:]),
     )
     dims = plain(others[:at] + e.brings + others[at:])
@@ -35,9 +29,6 @@ def reshaped(lowering: Lowering, e: Reshaping, frame: Frame, picked: Picked) -> 
         value: Value = Merge(operand, at, len(e.binds), dims=dims)
     else:
         value = Split(operand, at, tuple(axis.name for axis in e.into), dims=dims)
-    for axis in lowering.order:
-        if axis in picked and axis not in inside and axis in axes_of(e):
-            value = picked_entry(lowering, value, axis, picked[axis])
     return arranged(value, frame)
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
-from codegen.lowering.frames import (
-    Frame,
-    Picked,
-    arranged,
-    axes_at,
-    axes_in,
-    fitted,
-    widened,
-)
+from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened
 from codegen.lowering.indices import index_of
-from codegen.program import Contract, Gathered, Reduce, SizeOf, Split, Times, Value
+from codegen.lowering.picks import Index, Picked, axes_at, met
+from codegen.program import Contract, Gathered, Number, Reduce, SizeOf, Split, Times, Value
 from derive.cost import is_contraction
 from derive.layout import Dim, plain
-from derive.nodes import OneHot, Reduction, Sum
+from derive.nodes import OneHot, Sum
 from derive.symbols import Axis, Tensor, axes_of
 
 if TYPE_CHECKING:
@@ -29,25 +24,26 @@ if TYPE_CHECKING:
 
 def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
     """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
-    picked = {axis: label for axis, label in picked.items() if axis not in e.axes}
     factors = Mul.make_args(e.operand)
     hots = [f for f in factors if isinstance(f, OneHot)]
     for hot in hots:
         rest = Mul(*(f for f in factors if f is not hot))
         others = [axis for axis in e.axes if axis != hot.axis]
-        if hot.axis in e.axes and _can_pick(lowering, rest, hot):
-            inside = {**picked, hot.axis: hot.operand}
-            return _sum_at(lowering, rest, others, frame, inside)
-        label_axes = axes_of(hot.operand)
-        if hot.axis in e.axes or hot.axis in picked or not label_axes:
+        index = met(hot.operand, picked)
+        if hot.axis in index.axes:
             continue
-        if label_axes <= set(e.axes):
-            return _gathered(
-                lowering, hot, rest, [a for a in others if a not in label_axes], frame, picked
-            )
+        if hot.axis in e.axes:
+            if _can_pick(lowering, rest, hot):
+                return _sum_at(lowering, rest, others, frame, {**picked, hot.axis: index})
+            continue
+        if any(hot.axis in (axis, *read.axes) for axis, read in picked.items()):
+            continue  # what is added up would vary along the axis that it is added at
+        if index.axes and index.axes <= set(e.axes):
+            extra = [axis for axis in others if axis not in index.axes]
+            return _gathered(lowering, hot.axis, index, rest, extra, frame, picked)
     if is_contraction(e) and not hots:
         return _contraction(lowering, e, frame, picked)
-    return reduced(lowering, "sum", e, frame, picked)
+    return _sum_at(lowering, e.operand, e.axes, frame, picked)
 
 
 def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
@@ -64,33 +60,27 @@ def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
     return True
 
 
-def _sum_at(lowering: Lowering, e: Expr, axes: list[Axis], frame, picked) -> Value:
-    """The sum of ``e``, read at the picked entries, over what is left of the axes."""
-    if not axes:
-        return lowering.value(e, frame, picked)
+def _sum_at(lowering: Lowering, e: Expr, axes: Sequence[Axis], frame, picked) -> Value:
+    """The sum of ``e``, read at the picked entries, along axes; of one that it does not vary
+    along the size.
+    """
     carried = axes_at(e, picked)
-    counted = [axis for axis in axes if axis not in carried]
-    axes = [axis for axis in axes if axis in carried]
-    value = (
-        _reduced_value(lowering, "sum", e, axes, frame, picked)
-        if axes
-        else lowering.value(e, frame, picked)
-    )
+    summed = [axis for axis in axes if axis in carried]
+    if summed:
+        value = reduced(lowering, "sum", e, summed, frame, picked)
+    else:
+        value = lowering.value(e, frame, picked)
+    counted = tuple((SizeOf(axis.name), False) for axis in axes if axis not in carried)
     if not counted:
         return value
-    sizes = tuple((SizeOf(axis.name), False) for axis in counted)
-    return Times((*sizes, (value, False)), dims=value.dims)
+    factors = counted if value == Number(Fraction(1)) else (*counted, (value, False))
+    return Times(factors, dims=value.dims)
 
 
-def reduced(lowering: Lowering, kind: str, e: Reduction, frame: Frame, picked: Picked) -> Value:
-    """A reduction along dimensions."""
-    inside = {axis: label for axis, label in picked.items() if axis not in e.axes}
-    return _reduced_value(lowering, kind, e.operand, list(e.axes), frame, inside)
-
-
-def _reduced_value(
-    lowering: Lowering, kind: str, operand: Expr, axes: list[Axis], frame, picked
+def reduced(
+    lowering: Lowering, kind: str, operand: Expr, axes: Sequence[Axis], frame, picked
 ) -> Value:
+    """A reduction along dimensions."""
     inner = widened(frame, set(axes) | axes_at(operand, picked), lowering.order)
     value = lowering.value(operand, inner, picked)
     along = tuple(i for i, dim in enumerate(value.dims) if dim.axis in axes)
@@ -103,11 +93,17 @@ def _reduced_value(
 
 
 def _gathered(
-    lowering: Lowering, hot: OneHot, rest: Expr, extra: list[Axis], frame, picked
+    lowering: Lowering,
+    axis: Axis,
+    index: Index,
+    rest: Expr,
+    extra: list[Axis],
+    frame: Frame,
+    picked: Picked,
 ) -> Value:
-    """Sum over the label's positions: rows are added where the label says."""
-    inside = {**picked, hot.axis: hot.operand}
-    label_axes = tuple(a for a in lowering.order if a in axes_of(hot.operand))
+    """Sum over the label's positions: rows are added where the label says, along ``axis``."""
+    inside = {**picked, axis: index}
+    label_axes = tuple(a for a in lowering.order if a in index.axes)
     others = tuple(
         a for a in lowering.order if a in axes_at(rest, inside) - set(label_axes) - set(extra)
     )
@@ -116,9 +112,8 @@ def _gathered(
     source = fitted(source, plain(source_frame))
     if isinstance(source, Split):  # only to be merged in another way
         source = source.operand
-    index = index_of(lowering, hot.operand, label_axes)
-    dims = (Dim(hot.axis), *plain(others))
-    return arranged(Gathered(index, source, dims=dims), frame)
+    at = index_of(lowering, index, label_axes)
+    return arranged(Gathered(at, source, dims=(Dim(axis), *plain(others))), frame)
 
 
 def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:
@@ -126,7 +121,7 @@ def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:
     factors = [f for f in Mul.make_args(e.operand) if axes_at(f, picked)]
     groups = _merged(factors, picked)
     if len(groups) < 2:
-        return reduced(lowering, "sum", e, frame, picked)
+        return reduced(lowering, "sum", e.operand, e.axes, frame, picked)
     operands = [_operand(lowering, group, picked) for group in groups]
     pending = set(e.axes)
     while len(operands) > 1:

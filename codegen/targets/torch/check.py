@@ -20,6 +20,7 @@ from torch import Tensor
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
+from derive.layout import layouts_of
 from derive.symbols import Axes, Axis, size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7)
@@ -68,7 +69,6 @@ def _differences(
 ) -> Iterator[tuple[float, bool]]:
     generator = torch.Generator().manual_seed(0)
     arguments = arguments_of(definition, program, draw, generator, dims)
-    atoms_function = getattr(module, program.atoms.name)
     differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
     leaves = {
         name: value.requires_grad_() if name in differentiable else value
@@ -76,8 +76,11 @@ def _differences(
     }
     merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
     expected = interpreted(definition, merged)
-    output = definition.output
-    output = expected[output.name].reshape(_shape(output.home, dims))
+
+    def stored(name: str, value: Tensor) -> Tensor:
+        return _stored(definition, name, value, dims) if name in expected else value
+
+    output = stored(definition.output.name, expected[definition.output.name])
     yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
     required = {name: v for name, v in leaves.items() if name not in _optional(program)}
     if len(required) < len(leaves):
@@ -85,33 +88,50 @@ def _differences(
         bare = bare[program.forward.results[0]].reshape(output.shape)
         yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
     with torch.no_grad():
-        atoms = atoms_function(**leaves)
+        atoms = getattr(module, program.atoms.name)(**leaves)
         for name, value in expected.items():
-            yield _difference(getattr(atoms, name).reshape(value.shape), value.detach())
+            yield _difference(getattr(atoms, name), stored(name, value.detach()))
     for upstream in (
         draw(tuple(output.shape), generator=generator, dtype=torch.float64),
         torch.ones((), dtype=torch.float64).expand(output.shape),  # as sum() passes it
     ):
-        yield from _gradients_compared(module, program, leaves, output, atoms, upstream)
+        met = {n: v for n, v in (leaves | expected).items() if n in differentiable or n in expected}
+        gradients = {
+            name: stored(name, gradient)
+            for name, gradient in _gradients(output, met, upstream).items()
+        }
+        yield from _gradients_compared(module, program, leaves, output, atoms, upstream, gradients)
+
+
+def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
+    """Autograd's gradients of what was met on the way to the output; of what does not reach it,
+    zero.
+    """
+    met = {name: value for name, value in met.items() if value.requires_grad}
+    found: tuple[Tensor | None, ...] = (None,) * len(met)
+    if output.requires_grad:
+        found = torch.autograd.grad(
+            output, list(met.values()), upstream, allow_unused=True, retain_graph=True
+        )
+    return {
+        name: torch.zeros_like(value) if gradient is None else gradient
+        for (name, value), gradient in zip(met.items(), found, strict=True)
+    }
 
 
 def _gradients_compared(
-    module: ModuleType, program: Program, leaves, output: Tensor, atoms, upstream: Tensor
+    module: ModuleType,
+    program: Program,
+    leaves: Mapping[str, object],
+    output: Tensor,
+    atoms,
+    upstream: Tensor,
+    expected: Mapping[str, Tensor],
 ) -> Iterator[tuple[float, bool]]:
+    """The closed form and the chain beside autograd, the chain at every statement too."""
     forward, backward, chain_function = (
         getattr(module, f.name) for f in (program.forward, program.backward, program.chain)
     )
-    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
-    found = {name: torch.zeros_like(leaves[name]) for name in inputs}
-    if output.requires_grad:
-        gradients = torch.autograd.grad(
-            output,
-            [leaves[n] for n in inputs],
-            upstream,
-            allow_unused=True,
-            retain_graph=True,
-        )
-        found |= {name: g for name, g in zip(inputs, gradients, strict=True) if g is not None}
     with torch.no_grad():
         result = forward(**leaves)
         values = leaves | atoms._asdict() | result._asdict() | {"": upstream}
@@ -121,9 +141,10 @@ def _gradients_compared(
         yield _difference(result[0], output)
         for name, value in before.items():  # nothing that was passed may be written to
             yield _difference(values[name], value)
-        for name, expected in found.items():
-            yield _difference(getattr(closed, f"d{name}"), expected)
-            yield _difference(getattr(chained, f"d{name}"), expected)
+        for name, gradient in expected.items():
+            if name in leaves:
+                yield _difference(getattr(closed, f"d{name}"), gradient)
+            yield _difference(getattr(chained, f"d{name}"), gradient)
 
 
 def _optional(program: Program) -> set[str]:
@@ -154,6 +175,14 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
 
 def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
     return tuple(size for axis in axes for size in dims[axis])
+
+
+def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
+    """What the oracle found for a statement, in the dimensions in which the code has it."""
+    home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
+    value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
+    sizes = ((1 if dim.one else size) for dim in layout for size in dims[dim.axis])
+    return value.reshape(tuple(sizes))
 
 
 def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:

@@ -1,0 +1,53 @@
+"""Array nodes: the one way into them, on which what is picked around a node is kept apart from the
+axes of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.lowering.frames import Frame, arranged
+from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
+from codegen.lowering.picks import Picked, axes_at, under
+from codegen.lowering.reshapings import reshaped
+from codegen.lowering.sums import lowered_sum, reduced
+from codegen.program import Value
+from derive.array_node import ArrayNode
+from derive.errors import QuestionError
+from derive.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
+
+if TYPE_CHECKING:
+    from codegen.lowering.expressions import Lowering
+
+KINDS = {Max: "max", Peak: "peak", SubtractedPeak: "subtracted peak"}
+
+
+def lowered_node(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
+    """``e`` aligned with ``frame``, at the picked entries of some axes."""
+    if isinstance(e, OneHot):
+        return whole_one_hot(lowering, e, frame, picked)
+    if isinstance(e, Position):
+        if e.axis in picked:
+            return index_of(lowering, picked[e.axis], frame)
+        return positions(e.axis, frame)
+    inside, after = under(e, picked)
+    if not after:
+        return _below(lowering, e, frame, inside)
+    whole = tuple(axis for axis in lowering.order if axis in axes_at(e, inside))
+    value = _below(lowering, e, whole, inside)
+    for axis, index in after.items():
+        value = picked_entry(lowering, value, axis, index)
+    return arranged(value, frame)
+
+
+def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
+    if isinstance(e, Sum):
+        return lowered_sum(lowering, e, frame, picked)
+    if isinstance(e, Max):
+        return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
+    if isinstance(e, Reshaping):
+        return reshaped(lowering, e, frame, picked)
+    raise QuestionError(
+        f"there is no code for {type(e).__name__} in {e}",
+        "its line belongs into codegen/lowering/nodes.py",
+    )
