@@ -26,6 +26,7 @@ from codegen.program import (
     Zeros,
     values_in,
 )
+from derive.errors import QuestionError
 from derive.layout import Dim, Layout
 from derive.symbols import Axis
 
@@ -34,6 +35,7 @@ Frame = tuple[Axis, ...]
 
 def fitted(value: Value, layout: Layout) -> Value:
     """``value`` with exactly the dimensions of ``layout``."""
+    _check_none_is_lost(value, (dim.axis for dim in layout if not dim.one))
     missing = len(layout) - len(value.dims)
     if missing and all(dim.one for dim in layout[:missing]):
         order = (None,) * missing + tuple(range(len(value.dims)))
@@ -47,6 +49,7 @@ def arranged(value: Value, frame: Frame) -> Value:
     """``value`` with its dimensions in the order of ``frame``, those of size 1 that it lacks
     put in.
     """
+    _check_none_is_lost(value, frame)
     dims = value.dims
     if len(dims) <= len(frame) and all(
         d.axis == a for d, a in zip(dims[::-1], frame[::-1], strict=False)
@@ -61,6 +64,19 @@ def arranged(value: Value, frame: Frame) -> Value:
         Dim(axis, i is None or dims[i].one) for axis, i in zip(slots, order, strict=True)
     )
     return Arrange(value, order, dims=arranged)
+
+
+def _check_none_is_lost(value: Value, axes: Iterable[Axis]) -> None:
+    """Refuse a value that varies along an axis for which there is no place, or twice along one.
+    Raises `QuestionError`.
+    """
+    varies = [dim.axis for dim in value.dims if not dim.one]
+    if len(set(varies)) < len(varies) or not axes_in(value) <= set(axes):
+        along = ", ".join(axis.name for axis in varies)
+        raise QuestionError(
+            f"there is no code for what lies along ({along}) in the place that it has",
+            "give parts of the statement names on lines of their own",
+        )
 
 
 def without_ones(value: Value, axes: Iterable[Axis]) -> Value:

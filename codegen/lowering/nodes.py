@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.lowering.frames import Frame, arranged
+from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
@@ -36,7 +36,8 @@ def lowered_node(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked)
     whole = tuple(axis for axis in lowering.order if axis in axes_at(e, inside))
     value = _below(lowering, e, whole, inside)
     for axis, index in after.items():
-        value = picked_entry(lowering, value, axis, index)
+        if axis in axes_in(value):  # a sum over a one-hot is the same at every label
+            value = picked_entry(lowering, value, axis, index)
     return arranged(value, frame)
 
 

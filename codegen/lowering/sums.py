@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
-from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened
+from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Index, Picked, axes_at, met
 from codegen.program import Contract, Gathered, Number, Reduce, SizeOf, Split, Times, Value
@@ -34,7 +34,7 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
             continue
         if hot.axis in e.axes:
             if _can_pick(lowering, rest, hot):
-                return _sum_at(lowering, rest, others, frame, {**picked, hot.axis: index})
+                return reduced(lowering, "sum", rest, others, frame, {**picked, hot.axis: index})
             continue
         if any(hot.axis in (axis, *read.axes) for axis, read in picked.items()):
             continue  # what is added up would vary along the axis that it is added at
@@ -43,7 +43,7 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
             return _gathered(lowering, hot.axis, index, rest, extra, frame, picked)
     if is_contraction(e) and not hots:
         return _contraction(lowering, e, frame, picked)
-    return _sum_at(lowering, e.operand, e.axes, frame, picked)
+    return reduced(lowering, "sum", e.operand, e.axes, frame, picked)
 
 
 def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
@@ -60,36 +60,30 @@ def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
     return True
 
 
-def _sum_at(lowering: Lowering, e: Expr, axes: Sequence[Axis], frame, picked) -> Value:
-    """The sum of ``e``, read at the picked entries, along axes; of one that it does not vary
-    along the size.
-    """
-    carried = axes_at(e, picked)
-    summed = [axis for axis in axes if axis in carried]
-    if summed:
-        value = reduced(lowering, "sum", e, summed, frame, picked)
-    else:
-        value = lowering.value(e, frame, picked)
-    counted = tuple((SizeOf(axis.name), False) for axis in axes if axis not in carried)
-    if not counted:
-        return value
-    factors = counted if value == Number(Fraction(1)) else (*counted, (value, False))
-    return Times(factors, dims=value.dims)
-
-
 def reduced(
     lowering: Lowering, kind: str, operand: Expr, axes: Sequence[Axis], frame, picked
 ) -> Value:
-    """A reduction along dimensions."""
-    inner = widened(frame, set(axes) | axes_at(operand, picked), lowering.order)
-    value = lowering.value(operand, inner, picked)
+    """A reduction along dimensions; along an axis that the operand does not vary along, its sum is
+    as many times that, and its maximum is itself.
+    """
+    carried = axes_at(operand, picked)
+    inner = widened(frame, carried, lowering.order) if carried & set(axes) else frame
+    value = without_ones(lowering.value(operand, inner, picked), axes)
     along = tuple(i for i, dim in enumerate(value.dims) if dim.axis in axes)
-    keep = any(axis in frame for axis in axes)
-    if keep:
-        dims = tuple(Dim(d.axis, d.one or d.axis in axes) for d in value.dims)
-    else:
-        dims = tuple(d for d in value.dims if d.axis not in axes)
-    return arranged(Reduce(kind, value, along, keep, dims=dims), frame)
+    whole = {value.dims[i].axis for i in along}
+    if along:
+        keep = any(axis in frame for axis in axes)
+        if keep:
+            dims = tuple(Dim(d.axis, d.one or i in along) for i, d in enumerate(value.dims))
+        else:
+            dims = tuple(d for d in value.dims if d.axis not in axes)
+        value = Reduce(kind, value, along, keep, dims=dims)
+    value = arranged(value, frame)
+    counted = tuple((SizeOf(axis.name), False) for axis in axes if axis not in whole)
+    if kind != "sum" or not counted:
+        return value
+    factors = counted if value == Number(Fraction(1)) else (*counted, (value, False))
+    return Times(factors, dims=value.dims)
 
 
 def _gathered(
@@ -108,7 +102,7 @@ def _gathered(
         a for a in lowering.order if a in axes_at(rest, inside) - set(label_axes) - set(extra)
     )
     source_frame = label_axes + others
-    source = _sum_at(lowering, rest, extra, source_frame, inside)
+    source = reduced(lowering, "sum", rest, extra, source_frame, inside)
     source = fitted(source, plain(source_frame))
     if isinstance(source, Split):  # only to be merged in another way
         source = source.operand
