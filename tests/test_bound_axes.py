@@ -6,25 +6,33 @@ entry by entry with an evaluator that knows nothing but loops (``evaluate.py``).
 """
 
 import random
-from collections import Counter
-from math import prod
 
 import pytest
 import torch
 from evaluate import Numbers
-from sympy import Add, Eq, Integer, Le, Piecewise
+from sympy import Eq, Integer, Le, Piecewise, Pow
 
 from codegen.lowering import Lowering
-from codegen.program import AddAt, Compare, Gathered, Pick, operands, values_in
+from codegen.program import (
+    AddAt,
+    ArgMaxOf,
+    Compare,
+    Gathered,
+    Merge,
+    OneHotOf,
+    Pick,
+    Split,
+    values_in,
+)
 from codegen.targets.torch.printer import Printer
-from derive.layout import Dim, plain
+from derive.layout import plain
 from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
 
 N, M, C, V, F = ORDER = tuple(map(Axis, "NMCVF"))
 SIZES = {N: 3, M: 3, C: 2, V: 4, F: 6}  # M is N renamed, F is N x C or M x C
 TWINS = ((N, M), (M, N))
-LARGEST = 6  # axes along which an expression and what it binds may lie together
+MOST_AXES = 4  # along which anything in an expression varies: the loops take their time
 
 
 class Drawn:
@@ -106,10 +114,14 @@ class Drawn:
         e = self.expression(depth)
         axis, other = self.random.sample(ORDER[:4], 2)
         relation = self.random.choice([Le, Eq])
-        return Piecewise((e, relation(Position.over(Integer(0), [axis]), Position.over(0, [other]))), (0, True))
+        test = relation(*(Position.over(Integer(0), [a]) for a in (axis, other)))
+        return Piecewise((e, test), (0, True))
 
 
-KINDS = ("product", "total", "sum", "sum", "picked", "picked", "added", "max", "renamed", "flattened")
+KINDS = (
+    *("product", "total", "sum", "sum", "picked", "picked"),
+    *("added", "max", "renamed", "flattened", "chosen"),
+)
 
 
 def nested_axes(e) -> int:
@@ -117,28 +129,96 @@ def nested_axes(e) -> int:
     return max([len(axes_of(e)), *map(nested_axes, e.args)])
 
 
-def run(steps, names, like="like"):
-    printer = Printer({axis.name: axis.name for axis in ORDER}, (), like)
-    space = {"torch": torch, **{axis.name: n for axis, n in SIZES.items()}, **names}
+def drawn(seed: int):
+    """(an expression, the axis that each label in it indexes), where the loops are short enough."""
+    draw = Drawn(seed)
+    e = draw.expression(draw.random.randint(2, 4))
+    return (e, draw.labels) if tensors_in(e) and nested_axes(e) <= MOST_AXES else None
+
+
+def steps_of(e) -> list:
+    layouts = {t.name: plain(t.home) for t in tensors_in(e)}
+    free = plain(axis for axis in ORDER if axis in axes_of(e))
+    return Lowering(layouts, ORDER).statement("result", e, free, "like")
+
+
+def computed(steps, tensors) -> torch.Tensor:
+    """What the printed lines compute."""
+    printer = Printer({axis.name: axis.name for axis in ORDER}, (), "like")
+    names = {"torch": torch, "like": torch.zeros((), dtype=torch.float64)}
+    names |= {axis.name: size for axis, size in SIZES.items()} | tensors
     for step in steps:
-        exec(printer.step(step), space)
-    return space["result"]
+        exec(printer.step(step), names)
+    return names["result"]
 
 
-def lowered(e, labels, seed):
-    """(the steps of ``e``, what they compute, what the loops compute)"""
+def compared(e, labels, seed):
+    """(what the lowered ``e`` computes, what the loops compute), on the same numbers"""
     numbers = Numbers(SIZES, seed=seed, indexed=labels)
-    order = [axis for axis in ORDER if axis in axes_of(e)]
-    tensors = {t.name: t for t in tensors_in(e)}
-    names = {"like": torch.zeros((), dtype=torch.float64)}
-    for t in tensors.values():
-        kind = torch.long if t.role == "label" else torch.float64
-        entries = [float(v) for v in numbers.entries(t.at_home, t.home)]
-        shape = [SIZES[axis] for axis in t.home]
-        names[t.name] = torch.tensor(entries).to(kind).reshape(shape)
-        names[t.name] = torch.tensor(entries, dtype=torch.float64).to(kind).reshape(shape)
-    lowering = Lowering({t.name: plain(t.home) for t in tensors.values()}, ORDER)
-    steps = lowering.statement("result", e, plain(order), "like")
-    expected = [float(v) for v in numbers.entries(e, order)]
-    shape = [SIZES[axis] for axis in order]
-    return steps, run(steps, names), torch.tensor(expected, dtype=torch.float64).reshape(shape)
+
+    def entries(of, axes, kind=torch.float64):
+        found = torch.tensor([float(v) for v in numbers.entries(of, axes)], dtype=torch.float64)
+        return found.reshape([SIZES[axis] for axis in axes]).to(kind)
+
+    tensors = {
+        t.name: entries(t.at_home, t.home, torch.long if t.role == "label" else torch.float64)
+        for t in tensors_in(e)
+    }
+    free = [axis for axis in ORDER if axis in axes_of(e)]
+    return computed(steps_of(e), tensors), entries(e, free)
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_what_is_lowered_is_what_the_loops_mean(first):
+    for seed in range(first, first + 100):
+        if (case := drawn(seed)) is not None:
+            ours, loops = compared(*case, seed)
+            assert ours.shape == loops.shape, (seed, case[0])
+            torch.testing.assert_close(ours, loops, rtol=1e-9, atol=1e-9, msg=f"{seed}: {case[0]}")
+
+
+def test_the_expressions_meet_every_way_of_lowering_a_label():
+    """Else the test above would be about nothing."""
+    kinds = {
+        type(part)
+        for seed in range(200)
+        if (case := drawn(seed)) is not None
+        for step in steps_of(case[0])
+        for part in (step, *values_in(step))
+    }
+    assert {AddAt, Pick, Gathered, Compare, OneHotOf, ArgMaxOf, Merge, Split} <= kinds
+
+
+LABEL = Tensor("lab", [N], role="label")
+X = Tensor("x", [N, C])
+
+
+@pytest.mark.parametrize(
+    ("e", "line"),
+    [
+        (Sum.over(OneHot.over(LABEL, [C]) * Sum.over(X, [N]), [C]), "x.sum(0)[lab]"),
+        (Sum.over(OneHot.over(LABEL, [C]) * Max.over(X, [N]), [C]), "x.amax(0)[lab]"),
+    ],
+)
+def test_what_is_bound_is_computed_once_and_then_read_at_the_label(e, line):
+    (step,) = steps_of(e)
+    assert Printer({"N": "N", "C": "C"}, (), "x").step(step) == f"result = {line}"
+
+
+def test_a_label_at_its_own_entry_is_no_comparison():
+    hot = OneHot.over(LABEL, [C])
+    nested = Sum.over(hot * Sum.over(hot * Tensor("e", [N]), [N]), [C])
+    assert not any(isinstance(v, Compare) for step in steps_of(nested) for v in values_in(step))
+    twice = Sum.over(hot * Pow(hot, 2, evaluate=False) * X, [C])
+    assert not any(isinstance(v, Compare) for step in steps_of(twice) for v in values_in(step))
+
+
+def test_renaming_is_done_at_once_and_no_bound_axis_captures():
+    # K becomes N while N becomes M, which is bound: M takes the name that nobody has any more
+    K = Axis("K")
+    a, b, c = (Tensor(name, [axis]) for name, axis in zip("abc", (M, N, K), strict=True))
+    e = renamed(Sum.over(a * b * c, [M]), {N: M, K: N})
+    assert e == Sum.over(a.along([K]) * b.along([M]) * c.along([N]), [K])
+    swapped = renamed(Sum.over(a * b * c, [M]), {N: K, K: N})
+    assert swapped == Sum.over(a * b.along([K]) * c.along([N]), [M])
+    assert renamed(renamed(e, {M: N, N: M}), {M: N, N: M}) == e
