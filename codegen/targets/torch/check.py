@@ -23,7 +23,7 @@ from derive.definition import Definition
 from derive.layout import layouts_of
 from derive.symbols import Axes, Axis, size_divisors
 
-LENGTHS = (5, 3, 4, 6, 2, 7)
+LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)
 MOST_ADDED = 20
 MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
 
@@ -203,7 +203,7 @@ def arguments_of(
         shape = _shape((dim.axis for dim in p.layout), dims)
         if p.role == "label":
             high = min((sizes[axis] for axis in indexed.get(p.name, ())), default=1)
-            arguments[p.name] = torch.randint(high, shape, generator=generator)
+            arguments[p.name] = _indices(high, shape, generator)
             if p.name in ignored:
                 kept = torch.rand(shape, generator=generator) > MASKED_SHARE
                 arguments[p.name] = torch.where(kept, arguments[p.name], ignored[p.name])
@@ -214,6 +214,15 @@ def arguments_of(
         elif p.role == "input":
             arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments
+
+
+def _indices(high: int, shape: tuple[int, ...], generator) -> Tensor:
+    """Indices below ``high``: as many different ones as there are, but one of them twice, so that
+    it shows where entries are mixed up, and where what meets in one entry is not added up.
+    """
+    count = prod(shape)
+    entries = torch.randperm(high, generator=generator)[: max(2, count - 1)]
+    return entries[torch.randperm(count, generator=generator) % len(entries)].reshape(shape)
 
 
 def _drawn_without_gradient(
