@@ -33,9 +33,7 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
         if hot.axis in index.axes:
             continue
         if hot.axis in e.axes:
-            if _can_pick(lowering, rest, hot):
-                return reduced(lowering, "sum", rest, others, frame, {**picked, hot.axis: index})
-            continue
+            return reduced(lowering, "sum", rest, others, frame, {**picked, hot.axis: index})
         if any(hot.axis in (axis, *read.axes) for axis, read in picked.items()):
             continue  # what is added up would vary along the axis that it is added at
         if index.axes and index.axes <= set(e.axes):
@@ -44,20 +42,6 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
     if is_contraction(e) and not hots:
         return _contraction(lowering, e, frame, picked)
     return reduced(lowering, "sum", e.operand, e.axes, frame, picked)
-
-
-def _can_pick(lowering: Lowering, rest: Expr, hot: OneHot) -> bool:
-    """Whether every tensor along the axis of the one-hot can be read at its label."""
-    label_axes = axes_of(hot.operand)
-    for t in rest.atoms(Tensor):
-        whole = {
-            t.axes[t.home.index(d.axis)]
-            for d in lowering.layouts.get(t.name, ())
-            if not d.one and d.axis in t.home
-        }
-        if hot.axis in whole and label_axes & whole and not label_axes <= whole:
-            return False
-    return True
 
 
 def reduced(
