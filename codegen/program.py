@@ -232,6 +232,13 @@ class Positions(Value):
 
 
 @dataclass(frozen=True)
+class AsNumber(Value):
+    """Indices as numbers to calculate with, in the format of the other tensors."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
 class OneHotOf(Value):
     """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
     would do.

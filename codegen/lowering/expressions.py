@@ -25,7 +25,7 @@ from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
 from codegen.lowering.idioms import with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
-from codegen.lowering.nodes import lowered_node
+from codegen.lowering.nodes import counted, lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
 from codegen.program import (
     AddAt,
@@ -269,7 +269,7 @@ class Lowering:
 
     def _condition(self, c, frame, picked) -> Value:
         if isinstance(c, Relational):
-            left, right = (self.value(side, frame, picked) for side in (c.lhs, c.rhs))
+            left, right = (self.value(counted(side), frame, picked) for side in (c.lhs, c.rhs))
             return Compare(left, c.rel_op, right, dims=broadcast([left.dims, right.dims]))
         if isinstance(c, (BooleanTrue, BooleanFalse)):
             return Number(Fraction(int(bool(c))))

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sympy import Expr
+
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
-from codegen.program import Value
+from codegen.program import AsNumber, Value
 from derive.array_node import ArrayNode
 from derive.errors import QuestionError
 from derive.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
@@ -22,14 +24,27 @@ if TYPE_CHECKING:
 KINDS = {Max: "max", Peak: "peak", SubtractedPeak: "subtracted peak"}
 
 
+class Counted(Position):
+    """A position among whole numbers, which are compared as such: in a condition."""
+
+
+def counted(e: Expr) -> Expr:
+    """``e`` with its positions as whole numbers, where it is one itself."""
+    if not e.is_integer:
+        return e
+    return e.replace(
+        lambda node: isinstance(node, Position), lambda node: Counted.over(node.operand, node.axes)
+    )
+
+
 def lowered_node(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
     """``e`` aligned with ``frame``, at the picked entries of some axes."""
     if isinstance(e, OneHot):
         return whole_one_hot(lowering, e, frame, picked)
     if isinstance(e, Position):
-        if e.axis in picked:
-            return index_of(lowering, picked[e.axis], frame)
-        return positions(e.axis, frame)
+        at = picked.get(e.axis)
+        value = index_of(lowering, at, frame) if at else positions(e.axis, frame)
+        return value if isinstance(e, Counted) else AsNumber(value, dims=value.dims)
     inside, after = under(e, picked)
     if not after:
         return _below(lowering, e, frame, inside)

@@ -285,6 +285,9 @@ class Printer:
     def _Positions(self, value: p.Positions):
         return f"torch.arange({self.sizes[value.size]}, device={self.like}.device)", ATOM
 
+    def _AsNumber(self, value: p.AsNumber):
+        return f"{self.tight(value.operand)}.to({self.like}.dtype)", ATOM
+
     def _OneHotOf(self, value: p.OneHotOf):
         index = self.text(value.index)
         if isinstance(value.index, p.Number):
