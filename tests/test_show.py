@@ -18,6 +18,7 @@ from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
 from derive.presentation.terminal import rendered, words_of
 from derive.symbols import tensors_in
+from derive.writing import MARK
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -209,7 +210,7 @@ def test_piped_text_is_plain_and_narrow_enough(tmp_path):
 def test_output_is_written_whole(tmp_path, capsys):
     file = tmp_path / "deep" / "batch_norm.txt"
     assert printed(capsys, "batch_norm", "--output", str(file)) == ""
-    assert file.read_text() == printed(capsys, "batch_norm")
+    assert file.read_text() == f"{MARK}\n\n{printed(capsys, 'batch_norm')}"
     assert [f.name for f in file.parent.iterdir()] == ["batch_norm.txt"]
 
 
