@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import codegen.driver
@@ -28,6 +29,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         program, text = written(forward, proved)
         if not _has_passed(forward, text):
             compared(forward, program, text)
+        lines = _lines_in(text, targets["torch"].backward_lines(program))
     except (QuestionError, UnprovedError) as error:
         why = str(error)
         return Lines(f"There is no code to be shown. {why[0].upper()}{why[1:]}.", refused=why)
@@ -36,7 +38,16 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         "autograd on random data in double precision; no gradient is further away than "
         f"{codegen.driver.TOLERANCE:.0e} of its largest entry."
     )
-    return Lines(words, targets["torch"].backward_lines(program))
+    return Lines(words, lines)
+
+
+def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
+    """The lines, each of which stands in the text that was compared."""
+    written = {line.strip() for line in text.split("\n")}
+    for line in "\n".join(lines.values()).split("\n"):
+        if line.strip() not in written:
+            raise UnprovedError(f"{line.strip()} is no line of the module; nothing was emitted")
+    return lines
 
 
 def _has_passed(forward: type[Forward], text: str) -> bool:

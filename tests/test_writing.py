@@ -1,11 +1,9 @@
-"""What is written is whole, all of it or none, and nobody's file is lost; whatever happens meanwhile."""
+"""What is written is whole, all of it or none, and nobody's file is lost, whatever happens."""
 
 import os
-import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -49,8 +47,7 @@ MADE, MINE = folder / "made" / "d.py", folder / "mine.txt"
 FILES = {path: NEW for path in (*THERE, ABSENT, MADE)}
 KINDS = ("open", "os.", "shutil.", "fcntl.")
 
-fsync = os.fsync
-os.fsync = lambda file: sys.audit("os.fsync") or fsync(file)
+os.fsync = lambda file: sys.audit("os.fsync")  # a step as well; to wait for the disk proves nothing
 
 
 class Stop(BaseException):
@@ -141,3 +138,291 @@ def test_a_writer_may_be_stopped_at_every_step(tmp_path, how):
     steps, _, codes = run.stdout.partition(" ")
     assert int(steps) > 30
     assert how == "kill" or "1" in codes
+
+
+def test_a_rename_that_fails_takes_back_those_before_it(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    for path in files[:2]:
+        path.write_text(OURS_BEFORE)
+    replace, calls = os.replace, []
+
+    def immutable(old, new):
+        calls.append(new)
+        if new == files[2]:
+            raise PermissionError(1, "Operation not permitted")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", immutable)
+    with pytest.raises(QuestionError, match=r"c\.py cannot be written: Operation not permitted"):
+        write_modules(dict.fromkeys(files, NEW))
+    assert [current(path) for path in files] == [OURS_BEFORE, OURS_BEFORE, None]
+    assert names_in(tmp_path) == {"a.py", "b.py"}
+
+
+def test_what_can_no_longer_be_taken_back_is_named(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("a.py", "b.py")]
+    for path in files:
+        path.write_text(OURS_BEFORE)
+    replace, calls = os.replace, []
+
+    def gone(old, new):
+        calls.append(new)
+        if len(calls) > 1:
+            raise OSError(5, "Input/output error")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", gone)
+    with pytest.raises(QuestionError, match=r"only a part .*a\.py is new, the others are as"):
+        write_modules(dict.fromkeys(files, NEW))
+    assert [current(path) for path in files] == [NEW, OURS_BEFORE]
+
+
+def test_a_full_disk_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text(OURS_BEFORE)
+
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(QuestionError, match=r"\.py cannot be written: No space left"):
+        write_modules({tmp_path / "a.py": NEW, tmp_path / "deep" / "er" / "b.py": NEW})
+    assert (tmp_path / "a.py").read_text() == OURS_BEFORE and names_in(tmp_path) == {"a.py"}
+
+
+# What is not gradform's
+
+
+def user_file(path: Path) -> None:
+    path.write_text(MINE)
+
+
+def link(path: Path) -> None:
+    (path.parent / "target").write_text(OURS_BEFORE)
+    path.symlink_to(path.parent / "target")
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "nowhere")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def mentions_us(path: Path) -> None:
+    path.write_text(f"# a list of what is {MARK}\n{NEW}")
+
+
+LOST = {
+    user_file: ("was not written by gradform", True),
+    mentions_us: ("was not written by gradform", True),
+    Path.touch: ("was not written by gradform", True),
+    link: ("is a symbolic link", True),
+    dangling: ("is a symbolic link", True),
+    folder: ("it is a folder", False),
+    os.mkfifo: ("a device or a pipe", False),
+}
+
+
+@pytest.mark.parametrize("make", LOST, ids=lambda make: make.__name__)
+def test_nothing_is_replaced_that_gradform_did_not_write(tmp_path, make):
+    says, forced = LOST[make]
+    path, other = tmp_path / "my_norm.py", tmp_path / "other.py"
+    make(path)
+    before = path.lstat()
+    with pytest.raises(QuestionError, match=says) as refusal:
+        write_modules({other: NEW, path: NEW})
+    assert ("--force" in refusal.value.remedy) == forced and "--out" in refusal.value.remedy
+    assert path.lstat() == before and not other.exists()
+    if forced:
+        write_modules({path: NEW}, force=True)
+        assert path.read_text() == NEW and not path.is_symlink()
+    else:
+        with pytest.raises(QuestionError, match=says):
+            write_modules({path: NEW}, force=True)
+    assert not (tmp_path / "target").exists() or (tmp_path / "target").read_text() == OURS_BEFORE
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", ["read.py", "sub/../read.py", "hard.py", "linked/read.py"])
+def test_no_input_is_replaced_under_any_name(tmp_path, name):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path)
+    read = tmp_path / "read.py"
+    read.write_text(OURS_BEFORE)  # as gradform's own: a person may have begun with such a file
+    os.link(read, tmp_path / "hard.py")
+    with pytest.raises(QuestionError, match="is read here"):
+        write_all({tmp_path / name: NEW}, "", [read])
+    assert read.read_text() == OURS_BEFORE
+    write_all({tmp_path / name: NEW}, "", [read], force=True)
+    assert (tmp_path / name).read_text() == NEW
+
+
+def test_what_is_write_protected_is_asked_for(tmp_path, monkeypatch):
+    path = tmp_path / "a.py"
+    path.write_text(OURS_BEFORE)
+    monkeypatch.setattr(os, "access", lambda path, how: False)  # the superuser may write all
+    with pytest.raises(QuestionError, match="is write-protected"):
+        write_modules({path: NEW})
+    write_modules({path: OURS_BEFORE})  # the same text already: nothing to be done
+    write_modules({path: NEW}, force=True)
+    assert path.read_text() == NEW
+
+
+def test_permissions_and_owner_stay(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(OURS_BEFORE)
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1234)
+    before = path.stat()
+    write_modules({path: NEW})
+    after = path.stat()
+    assert stat.S_IMODE(after.st_mode) == 0o640
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+def test_gradform_knows_everything_that_it_writes(shown, capsys, tmp_path):
+    written = [format(shown("tanh")) for format in FORMATS.values()]
+    written += [index({"tanh.html": shown("tanh")}, "Gradients", "")]
+    written += [(ROOT / "generated" / name).read_text() for name in ("relu.py", "REPORT.md")]
+    assert gradform(["show", "tanh", "--chain", "--output", str(tmp_path / "page.txt")]) == 0
+    written.append((tmp_path / "page.txt").read_text())
+    for text in written:
+        assert OURS.match(text.encode()), text[:80]
+        assert not OURS.match(text.encode()[1:])
+
+
+# The commands
+
+
+@pytest.fixture
+def norm(tmp_path, monkeypatch):
+    """A user's own file, whose module would have the same name."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "swish.py"
+    file.write_text(HEAD + SWISH)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("swish.py", "--out", "."), "--out"),
+        (("swish.py:Swish", "--out", "../{here}"), "--out"),
+        (("show", "swish.py", "--output", "swish.py"), "--output"),
+        (("show", "swish.py", "--format", "html", "--output", "./swish.py"), "--output"),
+        (("site", "swish.py", "--output", "pages"), "--output"),
+        (("report", "swish.py", "--out", "pages"), "--out"),
+    ],
+    ids=" ".join,
+)
+def test_a_users_file_is_refused_before_anything_is_derived(
+    norm, arguments, remedy, monkeypatch, capsys
+):
+    pages = norm.parent / "pages"
+    pages.mkdir()
+    for name in ("swish.html", "REPORT.md"):
+        (pages / name).write_text(MINE)
+    monkeypatch.setattr(codegen.driver, "derive", None)
+    monkeypatch.setattr("derive.presentation.command.derive", None)
+    monkeypatch.setattr("derive.presentation.site.derive", None)
+    assert gradform([part.format(here=norm.parent.name) for part in arguments]) == 2
+    error = capsys.readouterr().err
+    assert remedy in error and "--force" in error and "Traceback" not in error
+    assert norm.read_text() == HEAD + SWISH
+    assert {path.read_text() for path in pages.iterdir()} == {MINE}
+
+
+def test_force_is_the_users_word(norm, capsys):
+    assert gradform(["swish.py", "--out", ".", "--force", "--no-cache"]) == 0
+    assert norm.read_text().startswith("# Generated by gradform from swish.py")
+    assert names_in(norm.parent) == {"swish.py"}
+
+
+def test_the_mathematics_of_the_project_is_no_place_to_write_to(capsys):
+    mathematics = ROOT / "derive" / "math" / "relu.py"
+    before = mathematics.read_text()
+    assert main(["relu", "--out", str(mathematics.parent)]) == 2
+    assert "relu.py is read here, and would be lost" in capsys.readouterr().err
+    assert mathematics.read_text() == before
+
+
+# Several programs, one folder
+
+
+def test_two_runs_into_one_folder_are_one_after_the_other(tmp_path):
+    """Whoever is last: all files are of one run, and a reader never sees anything else than one of
+    the two texts.
+    """
+    files = [tmp_path / f"{i}.py" for i in range(8)]
+    texts = [f"# Generated by gradform from {word}.py\n" * 999 for word in ("one", "two")]
+    writers = []
+    for text in texts:
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                for _ in range(10):
+                    write_all(dict.fromkeys(files, text), "")
+                status = 0
+            finally:
+                os._exit(status)
+        writers.append(child)
+    for child in writers:
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            assert all(current(path) in (*texts, None) for path in files)
+            if done:
+                break
+        assert status == 0
+    assert len({path.read_text() for path in files}) == 1
+    assert names_in(tmp_path) == {path.name for path in files}
+
+
+def test_a_run_that_does_not_finish_is_not_waited_for_forever(tmp_path, monkeypatch):
+    monkeypatch.setattr(derive.folders, "LONGEST_WAIT", 0.05)
+    with alone_in(tmp_path), pytest.raises(QuestionError, match="another run is writing to"):
+        write_modules({tmp_path / "a.py": NEW})
+    assert names_in(tmp_path) == set()
+    write_modules({tmp_path / "a.py": NEW})
+
+
+def test_only_what_gradform_left_is_removed(tmp_path, monkeypatch):
+    mine = {".gradform-notes", ".gradform-abcdefgh.partial.bak", "x.gradform-abcdefgh.partial"}
+    for name in mine:
+        (tmp_path / name).write_text(MINE)
+    (tmp_path / ".gradform-a_folder.partial").mkdir()
+    left = tmp_path / ".gradform-abcdefgh.partial"
+    left.write_text(NEW)
+    monkeypatch.setattr(derive.folders, "fcntl", None)  # without locks a living run may own it
+    write_modules({tmp_path / "a.py": NEW})
+    assert left.exists()
+    monkeypatch.undo()
+    write_modules({tmp_path / "a.py": NEW})
+    assert names_in(tmp_path) == {*mine, ".gradform-a_folder.partial", "a.py"}
+
+
+def test_a_folder_becomes_a_package_where_it_held_nothing(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "notes.txt").write_text(MINE)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".gradform-abcdefgh.partial").write_text("")
+    for name in ("theirs", "empty", "new"):
+        write_modules({tmp_path / name / "a.py": NEW})
+    assert names_in(tmp_path / "theirs") == {"notes.txt", "a.py"}
+    for name in ("empty", "new"):
+        assert names_in(tmp_path / name) == {"__init__.py", "a.py"}
+        assert (tmp_path / name / "__init__.py").read_text() == MARKER
+
+
+@pytest.mark.parametrize("name", ["a folder", "line\nbreak", "größe", "-dash", "x" * 200])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    before = replaced()
+    write_modules({tmp_path / name / "a.py": NEW})
+    assert (tmp_path / name / "a.py").read_text() == NEW and replaced() == before + 2
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(QuestionError, match="cannot be written: File name too long"):
+        write_modules({tmp_path / ("x" * 300): NEW})
