@@ -48,6 +48,10 @@ def guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         flushed()
         return DONE
+    except OSError as error:
+        what = error.filename or "what is printed"
+        say(f"error: {what} cannot be read or written: {error.strerror}; {_outcome(before)}")
+        return WRONG
     except Exception as error:
         if os.environ.get("GRADFORM_TRACEBACK"):
             raise
