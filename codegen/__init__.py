@@ -1,4 +1,14 @@
-"""Proved closed forms, written out as code: a Program, and targets that print it."""
+"""Proved closed forms, written out as code: a Program, and targets that print it.
 
-from codegen.driver import Generated as Generated
-from codegen.driver import generate as generate
+What is public is imported when it is first asked for, as that of ``derive`` is.
+"""
+
+__all__ = ["Generated", "generate"]
+
+
+def __getattr__(name: str):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import codegen.driver
+
+    return getattr(codegen.driver, name)

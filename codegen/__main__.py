@@ -1,8 +1,12 @@
-"""``python -m codegen [NAME or FILE ...] [--out DIR] [--check]``"""
+"""``python -m codegen [NAME or FILE ...] [--out DIR] [--check]``, and the console script."""
 
-import sys
+from derive.starting import run
 
-from codegen.cli import main
+
+def gradform() -> None:
+    """The console script ``gradform``."""
+    run("codegen.cli", "gradform")
+
 
 if __name__ == "__main__":  # the processes that derive in parallel import this file
-    sys.exit(main())
+    run("codegen.cli", "main")

@@ -2,8 +2,12 @@
 
 An entry is found by the hash of everything that its result depends on (``dependencies.py``), so
 there is nothing to invalidate: a change of anything asks for another entry. The cache is a
-convenience: one that cannot be read or written is as if there were none, and a damaged entry is
-derived anew.
+convenience: one that cannot be read or written is as if there were none, and an entry that is
+damaged or does not fit its forward is derived anew.
+
+What an entry says is believed, so a cache is as trustworthy as who can write to it: the digest in
+an entry is against damage alone. A folder of somebody else, or one that others may write to, is
+not used. Where a result is written to is no part of it.
 """
 
 from __future__ import annotations
@@ -11,20 +15,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import stat
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from codegen.dependencies import fingerprint, last_change, machinery_hash
+from codegen.driver import TOLERANCE, file_of
+from codegen.header import header
 from codegen.quality import Emitted, as_data, from_data
+from derive.errors import QuestionError
 from derive.forward import Forward
+from derive.library import source_hash
+from derive.writing import put
 
 FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
+LARGEST = 2**22  # bytes of an entry
+READING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 STARTED = time.time()
 
 
@@ -33,34 +43,40 @@ class Cache:
 
     def __init__(self, folder: Path | None):
         self.folder = folder
+        self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
 
     def get(self, forward: type[Forward]) -> Emitted | None:
         """What was derived for the forward, marked as unchanged; None where nothing was."""
-        if self.folder is None:
+        if self.folder is None or _distrusted(self.folder):
             return None
-        entry = self._entry(forward)
         try:
-            digest, _, text = entry.read_text(encoding="utf-8").partition("\n")
+            entry = self._entry(forward)
+            digest, _, text = _content(entry).decode().partition("\n")
             if digest != _digest(text):
                 return None
+            found = from_data(json.loads(text), file_of(forward))
+            if not _fits(found, forward):
+                return None
             os.utime(entry)
-            return replace(from_data(json.loads(text)), unchanged=True)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return found
+        except (OSError, ValueError, RecursionError):
             return None
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began: it
         may have been derived from the text before.
         """
-        if self.folder is None or last_change(_file(forward)) >= STARTED:
+        if self.folder is None or _distrusted(self.folder):
             return
-        text = json.dumps(as_data(emitted))
         try:
+            if last_change(_file(forward)) >= STARTED:
+                return
+            text = json.dumps(as_data(emitted))
             self._prepare()
-            _replace(self._entry(forward), f"{_digest(text)}\n{text}")
+            put(self._entry(forward), f"{_digest(text)}\n{text}")
             self._forget_the_oldest()
-        except OSError:
+        except (OSError, ValueError, QuestionError):
             return
 
     @cached_property
@@ -77,8 +93,9 @@ class Cache:
 
     def _prepare(self) -> None:
         if not self.folder.is_dir():
-            self.folder.mkdir(parents=True)
-            (self.folder / ".gitignore").write_text("# made by gradform\n*\n", encoding="utf-8")
+            self.folder.mkdir(0o700, parents=True)
+        if not (self.folder / ".gitignore").exists():
+            put(self.folder / ".gitignore", "# made by gradform\n*\n")
 
     def _forget_the_oldest(self) -> None:
         entries = list(self.folder.glob("*.json"))
@@ -100,15 +117,46 @@ def _file(forward: type[Forward]) -> Path:
     return Path(forward.definition.place.file)
 
 
+def _distrusted(folder: Path) -> str:
+    """Why a folder is not to be used, in a line; nothing where it may be, or there is none."""
+    try:
+        found = folder.stat()
+    except (OSError, ValueError):
+        return ""
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return f"the cache {folder} is not used: it belongs to somebody else"
+    if hasattr(os, "geteuid") and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"the cache {folder} is not used: others may write to it; remove it"
+    return ""
+
+
+def _content(entry: Path) -> bytes:
+    """What an entry holds: an ordinary file of our own, of a size that a result may have.
+
+    Raises OSError or ValueError for anything else; a pipe is not waited for.
+    """
+    handle = os.open(entry, READING)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise ValueError("no entry of ours")
+        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+            raise ValueError("an entry of somebody else")
+        return file.read(LARGEST)
+
+
+def _fits(found: Emitted, forward: type[Forward]) -> bool:
+    """Whether a result is of the forward as it is: its name, its source, what made it, and that it
+    has passed.
+    """
+    definition = forward.definition
+    lines = header(Path(definition.place.file).name, source_hash(forward))
+    return (
+        found.quality.name == definition.snake
+        and found.text.startswith("".join(f"# {line}\n" for line in lines))
+        and 0 <= found.quality.difference <= TOLERANCE
+    )
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _replace(entry: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=".", dir=entry.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, entry)
-    finally:
-        Path(name).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,21 +17,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from codegen.build import program_of
 from codegen.cache import Cache, cache_folder
+from codegen.driver import file_of
 from codegen.emitting import emit_all
+from codegen.passed import lines_of_code
 from codegen.quality import Emitted
 from codegen.report import FILE, report
-from codegen.targets import targets
-from codegen.writing import write_modules
+from codegen.writing import REMEDY, write_modules
 from derive.checking.command import check_command
-from derive.command import guarded, list_command
+from derive.command import add_force, guarded, list_command, say
 from derive.errors import QuestionError
 from derive.forward import Forward
-from derive.library import forwards_from, list_forwards
+from derive.library import files_read, forwards_from, list_forwards
 from derive.presentation.command import show_command, site_command
-from derive.proof import Proved
-from derive.writing import current
+from derive.writing import current, refuse
 
 DONE, WRONG = 0, 1
 PLAIN_WIDTH = 160
@@ -49,14 +49,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         f"A table of their quality: {program} report.",
     )
     options = _options(parser, arguments)
-    return guarded(lambda: _generate(options.names, options.out, options.check, _cache(options)))
+    return guarded(lambda: _generate(options, _cache(options)))
 
 
 def report_command(arguments: Sequence[str], program: str = "gradform report") -> int:
     """Write a table of quality: closed forms, costs, what was proved, errors."""
     parser = argparse.ArgumentParser(prog=program, description=report_command.__doc__)
     options = _options(parser, arguments)
-    return guarded(lambda: _report(options.names, options.out, options.check, _cache(options)))
+    return guarded(lambda: _report(options, _cache(options)))
 
 
 def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -77,11 +77,15 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpa
     parser.add_argument(
         "--no-cache", action="store_true", help="derive and prove all anew, and keep nothing"
     )
+    add_force(parser)
     return parser.parse_args(arguments)
 
 
 def _cache(options: argparse.Namespace) -> Cache:
-    return Cache(None if options.no_cache else cache_folder())
+    cache = Cache(None if options.no_cache else cache_folder())
+    if cache.distrusted:
+        say(cache.distrusted)
+    return cache
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
@@ -92,7 +96,7 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
         "list": lambda rest: list_command(rest, "gradform list"),
         "site": lambda rest: site_command(rest, "gradform site"),
-        "show": lambda rest: show_command(rest, "gradform show", _lines_of_code),
+        "show": lambda rest: show_command(rest, "gradform show", lines_of_code),
         "check": lambda rest: check_command(rest, "gradform check"),
         "report": report_command,
     }
@@ -101,35 +105,40 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
     return main(arguments, "gradform")
 
 
-def _lines_of_code(proved: Proved) -> dict[str, str]:
-    """What the statements of a closed form became, to be shown beside their derivation."""
-    program = program_of(proved, Path(proved.definition.place.file), "")
-    return targets["torch"].backward_lines(program)
-
-
-def _generate(names: Sequence[str], out: Path, check: bool, cache: Cache) -> int:
-    results = _emitted(_forwards(names, out), cache)
+def _generate(options: argparse.Namespace, cache: Cache) -> int:
+    out, forwards = options.out, _forwards(options)
+    if not options.check:
+        _refuse([out / file_of(forward) for forward in forwards], options)
+    results = _emitted(forwards, cache)
     texts = {out / result.file: result.text for result in results}
-    if check:
+    if options.check:
         outdated = _outdated(texts)
         _console().print(_table(results))
         return _said(outdated)
-    write_modules(texts)
+    write_modules(texts, files_read(), options.force)
     _console().print(_table(results))
     files = ", ".join(result.file for result in results)
     _console().print(f"written to {out}: {files}", soft_wrap=True)
     return DONE
 
 
-def _report(names: Sequence[str], out: Path, check: bool, cache: Cache) -> int:
-    results = _emitted(_forwards(names, out), cache)
-    path = out / FILE
+def _report(options: argparse.Namespace, cache: Cache) -> int:
+    path = options.out / FILE
+    forwards = _forwards(options)
+    if not options.check:
+        _refuse([path], options)
+    results = _emitted(forwards, cache)
     text = report(results, current(path))
-    if check:
+    if options.check:
         return _said(_outdated({path: text}))
-    write_modules({path: text})
+    write_modules({path: text}, files_read(), options.force)
     _console().print(f"written to {path}", soft_wrap=True)
     return DONE
+
+
+def _refuse(paths: Sequence[Path], options: argparse.Namespace) -> None:
+    """What would be refused after the derivation is refused before it."""
+    refuse(paths, REMEDY, files_read(), options.force)
 
 
 def _outdated(texts: Mapping[Path, str]) -> list[Path]:
@@ -146,10 +155,11 @@ def _said(outdated: Sequence[Path]) -> int:
     return WRONG if outdated else DONE
 
 
-def _forwards(names: Sequence[str], out: Path) -> list[type[Forward]]:
+def _forwards(options: argparse.Namespace) -> list[type[Forward]]:
     """Those that are meant, each once; all of ``derive/math`` without a name."""
-    if out.exists() and not out.is_dir():
-        raise QuestionError(f"{out} is not a folder", "choose another one with --out")
+    names, out = options.names, options.out
+    if os.path.lexists(out) and not out.is_dir():
+        raise QuestionError(f"{out} is not a folder", REMEDY)
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
     forwards = list({(f.definition.place.file, f.__name__): f for f in forwards}.values())
     _refuse_same_file(forwards)

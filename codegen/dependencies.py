@@ -24,7 +24,7 @@ from derive.library import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
-MADE_BY = ("gradform", "sympy", "torch", "numpy", "jinja2")
+MADE_BY = ("sympy", "torch", "numpy", "jinja2")
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -46,8 +46,9 @@ def fingerprint(file: Path, machinery: str) -> str:
     ``machinery`` is what `machinery_hash` returns: it is the same for all of them.
     """
     files = files_behind(file)
-    packages = {p for f in files for i in _imported(f) if (p := _package(i))}
-    parts = [machinery, *(f"{name} {_version(name)}" for name in sorted(packages))]
+    packages = {p: i for f in files for i in _imported(f) if (p := _package(i))}
+    parts = [machinery]
+    parts += [f"{name} {_version(name) or _hash(i)}" for name, i in sorted(packages.items())]
     parts += [f"{f.name} {_hash(f)}" for f in files]
     return _together(parts)
 
@@ -55,7 +56,7 @@ def fingerprint(file: Path, machinery: str) -> str:
 def machinery_hash() -> str:
     """SHA-256 of gradform itself, and of what it runs on."""
     parts = [f"python {platform.python_version()}"]
-    parts += [f"{name} {_version(name)}" for name in MADE_BY]
+    parts += [f"{name} {_version(name) or _own_version(name)}" for name in MADE_BY]
     parts += [f"{f.name} {_hash(f)}" for f in machinery_files()]
     return _together(parts)
 
@@ -94,10 +95,16 @@ def _package(file: Path) -> str:
 
 @cache
 def _version(package: str) -> str:
+    """As the package was installed; '' where it was not, but is imported from a folder."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return "unknown"
+        return ""
+
+
+def _own_version(package: str) -> str:
+    """As the package itself says, for which it has to be imported."""
+    return str(getattr(importlib.import_module(package), "__version__", "unknown"))
 
 
 def _together(parts: list[str]) -> str:

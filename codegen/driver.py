@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.targets import Target, targets
 from derive.derivation import derive
-from derive.errors import UnprovedError
+from derive.errors import QuestionError, UnprovedError
 from derive.forward import Forward
 from derive.layout import shape
 from derive.library import source_hash
@@ -58,24 +57,54 @@ def generate(
     start = time.perf_counter()
     proved = derive(forward, progress)
     progress("writing")
-    definition = forward.definition
-    program = program_of(proved, Path(definition.place.file), source_hash(forward))
-    text = target.render(program)
+    program, text = written(forward, proved, target)
     progress("comparing with autograd")
-    file = f"{definition.snake}{target.suffix}"
-    with tempfile.TemporaryDirectory(prefix="gradform-") as folder:
-        path = Path(folder) / file
-        path.write_text(text, encoding="utf-8")
-        difference = target.largest_difference(path, definition, program)
-        if not difference <= TOLERANCE:
-            raise UnprovedError(
-                f"{definition.name}: the code that was written is {difference:.1e} away from "
-                f"autograd in double precision (at most {TOLERANCE:.0e} is allowed); "
-                "nothing was emitted"
-            )
-        rounding = target.rounding(path, definition, program)
+    definition = forward.definition
+    difference = compared(forward, program, text, target)
+    rounding = target.rounding(text, definition, program)
     seconds = time.perf_counter() - start
+    file = file_of(forward, target)
     return Generated(file, text, proved, program, difference, rounding, seconds)
+
+
+def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
+    """The name of the file that a forward's module is written to."""
+    return f"{forward.definition.snake}{target.suffix}"
+
+
+def written(
+    forward: type[Forward], proved: Proved, target: Target = targets["torch"]
+) -> tuple[Program, str]:
+    """What was proved as a program and as text, which nobody may see before it was `compared`.
+
+    Raises `QuestionError` where the target cannot print it.
+    """
+    program = program_of(proved, Path(forward.definition.place.file), source_hash(forward))
+    return program, target.render(program)
+
+
+def compared(
+    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
+) -> float:
+    """The largest difference of the text's gradients to autograd's: the gate of all code.
+
+    Raises `UnprovedError` where it is too large, or where the text does not even run.
+    """
+    definition = forward.definition
+    refused = f"{definition.name}: the code that was written"
+    try:
+        difference = target.largest_difference(text, definition, program)
+    except (QuestionError, UnprovedError):
+        raise
+    except Exception as error:  # whatever a wrong line of code leads torch to
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UnprovedError(f"{refused} does not run ({what}); nothing was emitted") from error
+    if not difference <= TOLERANCE:
+        raise UnprovedError(
+            f"{refused} is {difference:.1e} away from autograd in double precision (at most "
+            f"{TOLERANCE:.0e} is allowed); nothing was emitted"
+        )
+    return difference
 
 
 def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:

@@ -102,6 +102,10 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
     if "forkserver" in kinds:
         context.set_forkserver_preload(PRELOADED)
+        from multiprocessing import forkserver  # not on Windows
+
+        with _without_interrupts():
+            forkserver.ensure_running()
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, context, _begin)
     try:
@@ -112,6 +116,18 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """For a process that begins here, Ctrl-C stays blocked: its imports take two seconds, in which
+    it would answer with a traceback. For this one it is only put off.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin() -> None:

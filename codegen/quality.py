@@ -6,8 +6,9 @@ kept in the cache as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, is_dataclass
+from math import isfinite
+from typing import get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -87,34 +88,31 @@ class Emitted:
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
-    """For JSON."""
-    return asdict(emitted)
+    """For JSON: the text, and how good it is. Where it is written to is not for a record to say."""
+    return {"text": emitted.text, "quality": asdict(emitted.quality)}
 
 
-def from_data(data: Mapping[str, object]) -> Emitted:
-    """The record that `as_data` was made of.
+def from_data(data: object, file: str) -> Emitted:
+    """The record that `as_data` was made of, for ``file``.
 
-    Raises KeyError, TypeError or AttributeError where ``data`` is something else.
+    Raises ValueError where ``data`` is something else.
     """
-    return _record(Emitted, data)
+    if not isinstance(data, dict) or data.keys() != {"text", "quality"}:
+        raise ValueError("no text and quality")
+    return Emitted(file, _value(str, data["text"]), _value(Quality, data["quality"]), True)
 
 
-# The fields that are records themselves.
-RECORDS = {
-    "quality": Quality,
-    "forward": Traffic,
-    "backward": Traffic,
-    "kernel": Moves,
-    "lines": Moves,
-    "rounding": Rounding,
-}
-
-
-def _record(kind: type, data: Mapping[str, object]):
-    values = {}
-    for name in (field.name for field in fields(kind)):
-        value = data[name]
-        if name in RECORDS:
-            value = _record(RECORDS[name], value)
-        values[name] = tuple(value) if isinstance(value, list) else value
-    return kind(**values)
+def _value(kind: type, data: object):
+    """``data`` as a field of this kind: a record, several words, a word or a number."""
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        if not isinstance(data, dict) or data.keys() != kinds.keys():
+            raise ValueError(f"no {kind.__name__}")
+        return kind(**{name: _value(kinds[name], data[name]) for name in kinds})
+    if get_origin(kind) is tuple:
+        if not isinstance(data, list):
+            raise ValueError("no list")
+        return tuple(_value(get_args(kind)[0], each) for each in data)
+    if type(data) is not kind or (kind is float and not isfinite(data)):
+        raise ValueError(f"no {kind.__name__}")
+    return data

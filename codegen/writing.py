@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from derive import writing
+from derive.errors import QuestionError
+from derive.folders import is_empty
 
 MARKER = '"""Generated modules. Not edited by hand."""\n'
+REMEDY = "choose another folder with --out"
 
 
-def write_modules(texts: Mapping[Path, str]) -> None:
-    """Replace every file by its new text; a folder that is made for them can be imported from.
+def write_modules(
+    texts: Mapping[Path, str], inputs: Iterable[Path] = (), force: bool = False
+) -> None:
+    """Replace every file by its new text; from a folder that held nothing, modules can be imported.
 
-    Raises `QuestionError` where the folder cannot be written.
+    Raises `QuestionError` where the folder cannot be written, and what `derive.writing.refuse`
+    raises.
     """
-    new = {path.parent for path in texts if not path.parent.exists()}
-    markers = {folder / "__init__.py": MARKER for folder in sorted(new)}
-    writing.write_all(dict(texts) | markers, "choose another folder with --out")
+    folders = sorted({path.parent for path in texts})
+    try:
+        new = [folder for folder in folders if not folder.exists() or is_empty(folder)]
+    except OSError as error:
+        problem = f"{error.filename} cannot be written: {error.strerror}"
+        raise QuestionError(problem, REMEDY) from None
+    markers = {folder / "__init__.py": MARKER for folder in new}
+    writing.write_all(markers | dict(texts), REMEDY, inputs, force)

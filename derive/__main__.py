@@ -1,7 +1,6 @@
-"""``python -m derive list | show | site``"""
+"""``python -m derive list | show | check | site``"""
 
-import sys
+from derive.starting import run
 
-from derive.command import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    run("derive.command", "main")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from derive.definition import IGNORE_INDEX
 from derive.errors import QuestionError, UnprovedError
 from derive.library import list_forwards
+from derive.starting import flushed
+from derive.writing import replaced
 
 DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
 
@@ -27,35 +29,57 @@ def guarded(command: Callable[[], int]) -> int:
     """Run ``command`` and turn every failure into one message on standard error and an exit
     status.
     """
+    before = replaced()
     try:
         status = command()
-        if sys.stdout is not None:
-            sys.stdout.flush()  # a reader who has gone is noticed here, not when Python ends
+        if not flushed():
+            return DONE
         return status
     except QuestionError as error:
-        _say(f"error: {error}")
+        say(f"error: {error}")
         return NOT_UNDERSTOOD
     except UnprovedError as error:
-        _say(f"unproved: {error}")
+        say(f"unproved: {error}")
         return WRONG
-    except KeyboardInterrupt:
-        _say("interrupted; nothing was written")
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        words = getattr(stop, "words", "interrupted")
+        say(f"{words}; {_outcome(before)}")
+        return getattr(stop, "status", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        flushed()
         return DONE
+    except OSError as error:
+        what = error.filename or "what is printed"
+        say(f"error: {what} cannot be read or written: {error.strerror}; {_outcome(before)}")
+        return WRONG
     except Exception as error:
         if os.environ.get("GRADFORM_TRACEBACK"):
             raise
-        _say(
+        say(
             f"error in gradform itself: {type(error).__name__}: {error}\n"
-            "    nothing was written; GRADFORM_TRACEBACK=1 shows where, for a report"
+            f"    {_outcome(before)}; GRADFORM_TRACEBACK=1 shows where, for a report"
         )
         return WRONG
 
 
-def _say(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
+def _outcome(before: int) -> str:
+    """Files are written all or none."""
+    return "nothing was written" if replaced() == before else "all files were written"
+
+
+def say(message: str) -> None:
+    """One message on standard error, where there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{message}\n")
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Of every command that writes files."""
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files too that gradform did not write, and those that it reads",
+    )
 
 
 def list_command(

@@ -11,13 +11,13 @@ import ast
 import difflib
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 import traceback
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
@@ -28,6 +28,8 @@ from derive.forward import Forward
 
 MATH = Path(__file__).parent / "math"
 OUR_MODULES = "gradform_file_"
+_read: set[Path] = set()
+NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, so none is stale
 
 
 def forward_from(name: str | Path) -> type[Forward]:
@@ -74,6 +76,11 @@ def list_forwards() -> list[type[Forward]]:
 def source_hash(forward: type[Forward]) -> str:
     """SHA-256 of the file that defines ``forward``: what was read is what was derived."""
     return hashlib.sha256(Path(forward.definition.place.file).read_bytes()).hexdigest()
+
+
+def files_read() -> frozenset[Path]:
+    """The files that mathematics was read from so far, with what they import."""
+    return frozenset(_read)
 
 
 def load(path: Path) -> list[type[Forward]]:
@@ -143,23 +150,24 @@ class _FreshLoader(SourceFileLoader):
 @contextmanager
 def _importing_from(folder: Path):
     """Modules beside the file can be imported: as they are now, and forgotten afterwards."""
-    known, prefix = set(sys.modules), sys.pycache_prefix
-    with TemporaryDirectory(prefix="gradform-") as compiled:
-        sys.pycache_prefix = compiled
-        sys.path.insert(0, str(folder))
-        try:
-            yield
-        finally:
-            sys.path.remove(str(folder))
-            sys.pycache_prefix = prefix
-            for name in set(sys.modules) - known:
-                file = getattr(sys.modules[name], "__file__", None) or ""
-                if not name.startswith(OUR_MODULES) and Path(file).is_relative_to(folder):
-                    del sys.modules[name]
+    known, compiled = set(sys.modules), (sys.pycache_prefix, sys.dont_write_bytecode)
+    sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.pycache_prefix, sys.dont_write_bytecode = compiled
+        for name in set(sys.modules) - known:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            _read.add(Path(file))
+            if not name.startswith(OUR_MODULES) and Path(file).is_relative_to(folder):
+                del sys.modules[name]
 
 
 def _run(path: Path):
     path = path.resolve()
+    _read.add(path)
     name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
     loader = _FreshLoader(name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from character_model import checkpoint
+from character_model import checkpoint, files
 from character_model.interrupt import Interrupt
 from character_model.mistakes import Mistake
 from character_model.network import calibrate, logits_gradient, mean_loss, sampled_names
@@ -149,6 +149,7 @@ def _prepare(out: Path, source: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Mistake(f"--out {out} is not a folder to write to: {error.strerror}") from None
+    files.keep_what_is_others([out / LOSS_CURVE, out / GRADIENT])
     file = out / CHECKPOINT
     if not file.exists() or (source is not None and file.samefile(source)):
         return

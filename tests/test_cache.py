@@ -1,6 +1,8 @@
 """What is unchanged is not derived again, and what is derived anew is whatever anything changed."""
 
+import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,135 @@ def test_the_folder_is_named_by_a_variable():
     assert cache_folder({}) == Path(".gradform_cache")
     assert cache_folder({VARIABLE: "elsewhere"}) == Path("elsewhere")
     assert cache_folder({VARIABLE: ""}) is None
+
+
+def test_an_entry_names_no_file(cube, kept):
+    """What is written follows from the forward: a name in an entry is one more thing that does not
+    fit.
+    """
+    first = emit(cube, kept)
+    assert first.file == "cube.py"
+    (entry,) = kept.glob("*.json")
+    assert "cube.py" not in entry.read_text().replace("from cube.py", "")
+    rewrite(entry, lambda data: data | {"file": "../../victim.py"})
+    assert not emit(cube, kept).unchanged
+    assert emit(cube, kept).file == "cube.py"
+
+
+def rewrite(entry: Path, change) -> None:
+    """As somebody would who knows how the digest is made."""
+    data = change(json.loads(entry.read_text().partition("\n")[2]))
+    keep(entry, data if isinstance(data, str) else json.dumps(data))
+
+
+def keep(entry: Path, text: str) -> None:
+    entry.write_text(f"{codegen.cache._digest(text)}\n{text}")
+
+
+def quality_with(**fields):
+    return lambda data: data | {"quality": data["quality"] | fields}
+
+
+def without_seconds(data):
+    return data | {"quality": {k: v for k, v in data["quality"].items() if k != "seconds"}}
+
+
+DOES_NOT_FIT = {
+    "nested too deeply": lambda data: "[" * 200_000,
+    "a list": lambda data: [],
+    "another text": lambda data: data | {"text": "import os\n"},
+    "the text of another source": lambda data: (
+        data | {"text": data["text"].replace("source sha256: ", "source sha256: 0")}
+    ),
+    "made by others": lambda data: (
+        data | {"text": data["text"].replace("gradform 0", "gradform 9")}
+    ),
+    "a number as text": lambda data: data | {"text": 7},
+    "a field is missing": without_seconds,
+    "a field too many": quality_with(more=1),
+    "another forward": quality_with(name="cube"),
+    "text as a number": quality_with(difference="0"),
+    "a whole number as time": quality_with(seconds=True),
+    "no number": quality_with(seconds=float("nan")),
+    "infinite": quality_with(difference=float("inf")),
+    "what never passed": quality_with(difference=0.5),
+    "words that are numbers": quality_with(saved=[1, 2]),
+    "a list as record": quality_with(rounding=[0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("change", DOES_NOT_FIT.values(), ids=DOES_NOT_FIT)
+def test_an_entry_that_does_not_fit_is_derived_anew(once, change):
+    forward, kept, entry, whole = once
+    entry.write_text(whole)
+    assert Cache(kept).get(forward).unchanged
+    rewrite(entry, change)
+    assert Cache(kept).get(forward) is None
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A forward, and the entry of it."""
+    folder = tmp_path_factory.mktemp("once")
+    write(folder / "scale.py", SCALE)
+    forward, kept = forward_from(folder / "scale.py"), folder / "kept"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codegen.cache, "STARTED", time.time() + 3600)
+        emit_all([forward], Cache(kept))
+    (entry,) = kept.glob("*.json")
+    return forward, kept, entry, entry.read_text()
+
+
+def test_an_entry_that_is_no_ordinary_file_is_as_if_there_were_none(once, tmp_path):
+    forward, kept, entry, whole = once
+    (tmp_path / "elsewhere").write_text(whole)
+    for make in (
+        entry.mkdir,
+        lambda: os.mkfifo(entry),
+        lambda: entry.symlink_to(tmp_path / "elsewhere"),
+        lambda: entry.write_bytes(b" " * (codegen.cache.LARGEST + 1)),
+    ):
+        entry.unlink()
+        make()
+        assert Cache(kept).get(forward) is None
+        entry.rmdir() if entry.is_dir() else entry.unlink()
+        entry.write_text(whole)
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(once, monkeypatch):
+    forward, kept, entry, whole = once
+    entry.write_text(whole)
+    for mode in (0o770, 0o707):
+        kept.chmod(mode)
+        cache = Cache(kept)
+        assert cache.get(forward) is None and "others may write to it" in cache.distrusted
+    kept.chmod(0o700)
+    assert Cache(kept).get(forward).unchanged and not Cache(kept).distrusted
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    cache = Cache(kept)
+    assert cache.get(forward) is None and "belongs to somebody else" in cache.distrusted
+
+
+def test_a_cache_that_is_not_used_is_said_in_one_line(once, monkeypatch, capsys):
+    forward, kept, _, _ = once
+    kept.chmod(0o777)
+    monkeypatch.setenv(VARIABLE, str(kept))
+    before = sorted(path.name for path in kept.iterdir())
+    assert main([forward.definition.place.file, "--check", "--out", str(kept / "none")]) == 1
+    assert capsys.readouterr().err.count("others may write to it") == 1
+    assert sorted(path.name for path in kept.iterdir()) == before
+    kept.chmod(0o700)
+
+
+def test_only_its_owner_may_read_a_new_cache(cube, kept):
+    emit(cube, kept)
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_that_vanishes_meanwhile_is_no_error(cube, kept):
+    forward = forward_from(cube)
+    result = emit(cube, kept)
+    cube.unlink()
+    cache = Cache(kept)
+    assert cache.get(forward) is None
+    cache.put(forward, result)

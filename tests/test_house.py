@@ -146,7 +146,7 @@ def test_every_target_keeps_the_contract():
         assert list(inspect.signature(target.counts).parameters) == ["program"]
         for measure in (target.largest_difference, target.rounding):
             parameters = list(inspect.signature(measure).parameters)
-            assert parameters == ["file", "definition", "program"]
+            assert parameters == ["text", "definition", "program"]
 
 
 def test_the_records_at_the_doors_are_frozen():

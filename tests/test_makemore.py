@@ -794,7 +794,12 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys):
     for out in (file, file / "below"):
         message = failed(capsys, "train", *SMALL, "--out", out)
         assert f"--out {out} is not a folder to write to" in message
-    (tmp_path / "out" / "checkpoint.pt.partial").mkdir(parents=True)
-    message = failed(capsys, "train", *SMALL, "--out", tmp_path / "out")
-    assert "checkpoint.pt cannot be written" in message
     assert file.read_text() == "mine"
+
+
+def test_nobody_elses_picture_is_replaced(tmp_path, capsys):
+    file = tmp_path / "loss.png"
+    file.write_text("mine")
+    message = failed(capsys, "train", *SMALL, "--out", tmp_path)
+    assert "loss.png was not written by gradform" in message and "--force" not in message
+    assert file.read_text() == "mine" and [f.name for f in tmp_path.iterdir()] == ["loss.png"]

@@ -96,7 +96,7 @@ TWO_CORES = "import codegen.emitting; codegen.emitting._cores = lambda: 2"
 COMMAND = [
     sys.executable,
     "-c",
-    f"{TWO_CORES}; from codegen.cli import main; import sys; sys.exit(main())",
+    f"{TWO_CORES}; from derive.starting import run; run('codegen.cli', 'main')",
 ]
 
 

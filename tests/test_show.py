@@ -1,5 +1,6 @@
 """What `show` prints: the record that was proved, in the order in which a person reads it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,10 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from forwards import HEAD
 from rich.console import Console
 from sympy import expand
 
+import codegen.cache
+import codegen.passed
+from codegen.cache import VARIABLE
 from codegen.cli import gradform
+from codegen.targets import targets
+from codegen.targets.torch.printer import Printer
 from derive.command import main
 from derive.presentation import document_of
 from derive.presentation.derivations import TOGETHER
@@ -18,8 +25,10 @@ from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
 from derive.presentation.terminal import rendered, words_of
 from derive.symbols import tensors_in
+from derive.writing import MARK
 
 ROOT = Path(__file__).resolve().parents[1]
+OWN = "\n\nclass Mine(Forward):\n    x = Input(N)\n    y = x**2 / (1 + x**2)\n"
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +181,77 @@ def test_code_stands_beside_the_derivation(capsys):
     assert "The code" not in capsys.readouterr().out
 
 
+def printed_by_gradform(capsys, *arguments) -> tuple[int, str, str]:
+    status = gradform(["show", *arguments])
+    output = capsys.readouterr()
+    return status, output.out, output.err
+
+
+WRONG = {
+    "a wrong number": "dx = 2 * dy",
+    "no Python": "dx = dy +* 2",
+    "an unknown name": "dx = unknown",
+    "another shape": "dx = dy[None]",
+}
+
+
+@pytest.mark.parametrize("line", WRONG.values(), ids=WRONG)
+def test_code_that_autograd_refuses_is_not_shown(line, capsys, monkeypatch):
+    """The derivation is proved all the same, and is shown."""
+    right = Printer._Assign
+    monkeypatch.setattr(
+        Printer, "_Assign", lambda self, step: line if step.name == "dx" else right(self, step)
+    )
+    status, out, err = printed_by_gradform(capsys, "tanh")
+    assert status == 1 and err.startswith("unproved: Tanh: the code that was written")
+    assert "What was proved" in out and "There is no code to be shown" in out
+    assert "torch." not in out and line not in out
+
+
+def test_code_that_cannot_be_written_is_named_beside_the_derivation(tmp_path, capsys):
+    file = tmp_path / "bessel.py"
+    file.write_text(
+        f"from sympy import besselj\n{HEAD}\n\nclass Bessel(Forward):\n"
+        "    x = Input(N)\n    y = besselj(0, x)\n"
+    )
+    status, out, err = printed_by_gradform(capsys, str(file))
+    assert status == 1 and "besselj" in err and "What was proved" in out
+
+
+def test_lines_that_are_not_those_of_the_module_are_not_shown(capsys, monkeypatch):
+    monkeypatch.setattr(targets["torch"], "backward_lines", lambda program: {"dx": "dx = dy"})
+    status, out, err = printed_by_gradform(capsys, "tanh")
+    assert status == 1 and "dx = dy" in err and "There is no code" in out
+
+
+def test_what_has_passed_before_is_not_compared_again(tmp_path, capsys, monkeypatch):
+    """What comes with gradform, and what is in the cache; all else is compared."""
+    compared = []
+
+    def comparing(forward, *_):
+        compared.append(forward.__name__)
+
+    monkeypatch.setattr(codegen.passed, "compared", comparing)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(HEAD + OWN)
+    os.utime("mine.py", (10**9, 10**9))
+    monkeypatch.setattr(codegen.cache, "STARTED", 10**10)
+    assert printed_by_gradform(capsys, "tanh")[0] == 0 and compared == []
+    assert printed_by_gradform(capsys, "mine.py")[0] == 0 and compared == ["Mine"]
+    monkeypatch.setenv(VARIABLE, "kept")
+    assert gradform(["mine.py"]) == 0
+    assert printed_by_gradform(capsys, "mine.py")[0] == 0 and compared == ["Mine"]
+    monkeypatch.setattr(codegen.passed, "SHIPPED", tmp_path)
+    assert printed_by_gradform(capsys, "tanh")[0] == 0 and compared == ["Mine", "Tanh"]
+
+
+def test_what_was_proved_is_one_thing_and_what_was_compared_another(capsys):
+    _, out, _ = printed_by_gradform(capsys, "tanh")
+    _, _, proved = out.partition("What was proved\n")
+    proved, title, code = proved.partition("The code, compared with autograd\n")
+    assert title and "dx = torch" in code and "torch" not in proved and "1e-10" in code
+
+
 def test_a_users_own_file_is_printed(capsys):
     text = printed(capsys, str(ROOT / "examples" / "fourth_moment_norm.py"))
     assert "FourthMomentNorm" in text and "through fourth" in text
@@ -209,7 +289,7 @@ def test_piped_text_is_plain_and_narrow_enough(tmp_path):
 def test_output_is_written_whole(tmp_path, capsys):
     file = tmp_path / "deep" / "batch_norm.txt"
     assert printed(capsys, "batch_norm", "--output", str(file)) == ""
-    assert file.read_text() == printed(capsys, "batch_norm")
+    assert file.read_text() == f"{MARK}\n\n{printed(capsys, 'batch_norm')}"
     assert [f.name for f in file.parent.iterdir()] == ["batch_norm.txt"]
 
 

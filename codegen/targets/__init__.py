@@ -10,7 +10,6 @@ To add a target: one folder here, and one line in `targets`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Protocol
 
 from codegen.program import Program
@@ -33,12 +32,12 @@ class Target(Protocol):
     def backward_lines(self, program: Program) -> dict[str, str]:
         """The lines of code that each statement of the closed form became, by its name."""
 
-    def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
-        """How far the gradients computed by ``file`` are from the oracle's, relative to the
+    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
+        """How far the gradients computed by ``text`` are from the oracle's, relative to the
         largest entry.
         """
 
-    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+    def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         """How far they are in single precision, beside autograd's own."""
 
     def counts(self, program: Program) -> Counts:

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from derive.command import DONE, guarded
+from derive.command import DONE, WRONG, add_force, guarded, say
 from derive.derivation import derive
 from derive.errors import QuestionError
-from derive.library import forwards_from, list_forwards
-from derive.presentation.document import Document
+from derive.forward import Forward
+from derive.library import files_read, forward_from, forwards_from, list_forwards
+from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
 from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.presentation.terminal import rendered
 from derive.proof import Proved
-from derive.writing import write_all
+from derive.writing import MARK, refuse, write_all
 
 PLAIN_WIDTH = 160
 MOST_ENTRIES = 6
+FILE_REMEDY = "choose another file with --output"
 
-Lines = Callable[[Proved], Mapping[str, str]]
+# What the code of a forward is, where that is known.
+LinesOf = Callable[[type[Forward], Proved], Lines | None]
 
 
 def show_command(
     arguments: Sequence[str] | None = None,
     program: str = "python -m derive show",
-    lines: Lines = lambda proved: {},
+    lines_of: LinesOf = lambda forward, proved: None,
 ) -> int:
     """Show how the closed form comes about, step by step, from the record that was proved."""
     parser = argparse.ArgumentParser(prog=program, description=show_command.__doc__)
@@ -41,8 +44,9 @@ def show_command(
     )
     parser.add_argument("--format", choices=("text", *FORMATS), default="text")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file")
+    add_force(parser)
     options = parser.parse_args(arguments)
-    return guarded(lambda: _show(options, lines))
+    return guarded(lambda: _show(options, lines_of))
 
 
 def site_command(
@@ -52,11 +56,12 @@ def site_command(
     parser = argparse.ArgumentParser(prog=program, description=site_command.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME or FILE", help="others than all of them")
     parser.add_argument("--output", type=Path, default=Path("site"), metavar="DIR")
+    add_force(parser)
     options = parser.parse_args(arguments)
-    return guarded(lambda: _site(options.names, options.output))
+    return guarded(lambda: _site(options.names, options.output, options.force))
 
 
-def _site(names: Sequence[str], folder: Path) -> int:
+def _site(names: Sequence[str], folder: Path, force: bool) -> int:
     if folder.exists() and not folder.is_dir():
         raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
     from rich.progress import track
@@ -69,33 +74,45 @@ def _site(names: Sequence[str], folder: Path) -> int:
     def progress(forwards):
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
-    files = write_site(folder, forwards, progress)
+    files = write_site(folder, forwards, progress, force)
     sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
     return DONE
 
 
-def _show(options: argparse.Namespace, lines: Lines) -> int:
+def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
     if not 1 <= options.small_batch <= MOST_ENTRIES:
         raise QuestionError(
             f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
             "leave it out for 3",
         )
-    proved = derive(options.name)
+    forward = forward_from(options.name)
+    if options.output is not None:
+        refuse([options.output], FILE_REMEDY, files_read(), options.force)
+    proved = derive(forward)
     _check_input(proved, options.of)
     titles = (FORWARD, CHAIN) if options.chain else TITLES
-    code = lines(proved) if CODE in titles else {}
+    code = lines_of(forward, proved) if CODE in titles else None
     document = document_of(proved, options.of, code, options.small_batch, titles)
     text = None if options.format == "text" else FORMATS[options.format](document)
     if options.output is not None:
-        plain = text if text is not None else _plain(document)
-        write_all({options.output: plain}, "choose another file with --output")
+        plain = text if text is not None else f"{MARK}\n\n{_plain(document)}"
+        write_all({options.output: plain}, FILE_REMEDY, files_read(), options.force)
     elif text is not None:
+        _in_utf8()  # which is what a document says of itself
         sys.stdout.write(text)
     elif sys.stdout.isatty():
         Console(highlight=False, markup=False, emoji=False).print(rendered(document))
     else:
         sys.stdout.write(_plain(document))
+    if code is not None and code.refused:
+        say(f"unproved: {code.refused}")
+        return WRONG
     return DONE
+
+
+def _in_utf8() -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _check_input(proved: Proved, of: str | None) -> None:

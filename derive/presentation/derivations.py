@@ -15,7 +15,7 @@ from sympy import Eq, Expr
 from derive.chain import adjoint_of
 from derive.definition import Definition, Statement
 from derive.facts import along
-from derive.findings import NoInfluence, zero_gradients
+from derive.found import NoInfluence, zero_gradients
 from derive.nodes import Sum
 from derive.presentation.document import Block, Derivation, Equation, Equations, Words, joined
 from derive.proof import Proved

@@ -6,8 +6,8 @@ escapes. All records are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sympy import Add, Basic, Expr
 
@@ -115,6 +115,17 @@ class Code:
     """Lines of a program, each beside the statement that it computes."""
 
     lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What the statements of a closed form became in a program, by their names, and in ``words``
+    what the program passed; where it did not pass there are no lines, and ``refused`` says why.
+    """
+
+    words: str
+    by_name: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from derive.presentation.document import (
 )
 from derive.presentation.graph import drawing
 from derive.presentation.mathml import equation, inline, mathml, matrix
+from derive.writing import MARK
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -101,7 +102,7 @@ def _article(document: Document) -> Markup:
 
 
 def _file(template: str, **values) -> str:
-    text = TEMPLATES.get_template(f"{template}.html.jinja").render(**values)
+    text = TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values)
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

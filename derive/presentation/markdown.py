@@ -28,6 +28,7 @@ from derive.presentation.document import (
 from derive.presentation.latex import latex_formula, width
 from derive.presentation.paper import bracketed, entries, left_side, right_lines, side
 from derive.presentation.terminal import words_of
+from derive.writing import MARK
 
 LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
 SPECIAL = {c: f"\\{c}" for c in "\\`*_{}[]#!~"} | {
@@ -42,7 +43,7 @@ IN_FORMULA = {"<": r"\lt ", ">": r"\gt ", "|": r"\vert "}
 
 def markdown(document: Document) -> str:
     """The whole document; it ends with a line break."""
-    parts = [f"# {escaped(document.name)}"]
+    parts = [f"<!-- {MARK} -->", f"# {escaped(document.name)}"]
     parts += map(_sentence, document.summary)
     for section in document.sections:
         parts.append(f"## {escaped(section.title)}")

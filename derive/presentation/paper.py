@@ -29,6 +29,7 @@ from derive.presentation.latex import (
     text_in_formula,
     width,
 )
+from derive.writing import MARK
 
 # Widths are counted in letters of a formula; a line of the page holds 98 of them.
 LINE, REMARKS, LONG_LEFT = 98, 34, 24
@@ -52,7 +53,7 @@ PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 
 def latex_document(document: Document) -> str:
     """A whole ``.tex`` file."""
-    parts = [PREAMBLE, f"\\section*{{{latex_text(document.name)}}}\n"]
+    parts = [f"% {MARK}", PREAMBLE, f"\\section*{{{latex_text(document.name)}}}\n"]
     parts += [f"{words_of(paragraph)}\n" for paragraph in document.summary]
     for section in document.sections:
         parts.append(f"\\subsection*{{{latex_text(section.title)}}}\n%")

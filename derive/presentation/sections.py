@@ -24,6 +24,7 @@ from derive.presentation.document import (
     Equations,
     Graph,
     Group,
+    Lines,
     Node,
     Prose,
     Section,
@@ -42,7 +43,7 @@ TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
     "What else was found",
     "The small batch",
     "What was proved",
-    "The code",
+    "The code, compared with autograd",
 )
 
 LONGEST_WHOLE = 12  # statements; of a longer forward an overview is shown
@@ -51,15 +52,15 @@ LONGEST_WHOLE = 12  # statements; of a longer forward an overview is shown
 def document_of(
     proved: Proved,
     of: str | None = None,
-    code: Mapping[str, str] | None = None,
+    code: Lines | None = None,
     entries: int = 3,
     titles: Collection[str] = TITLES,
 ) -> Document:
     """The derivation of ``proved``; with ``of`` that of one input's gradient alone.
 
-    ``entries`` is the size of the first axis in the small batch. ``code`` has the line of a program
-    for every statement of the closed form, by its name. ``titles`` are the sections that are
-    wanted.
+    ``entries`` is the size of the first axis in the small batch. ``code`` are the lines that the
+    statements of the closed form became, where there are any. ``titles`` are the sections that
+    are wanted.
     """
     definition = proved.definition
     wanted = _on_the_way(proved, of)
@@ -71,7 +72,7 @@ def document_of(
         FOUND: findings_in(proved, wanted),
         SMALL_BATCH: small_batches(proved, wanted, of, entries, overview),
         PROVED: _proof(proved),
-        CODE: _code(code or {}, wanted),
+        CODE: _code(code, wanted),
     }
     sections = (Section(title, tuple(blocks[title])) for title in TITLES if title in titles)
     sections = tuple(section for section in sections if section.blocks)
@@ -213,6 +214,9 @@ def _proof(proved: Proved) -> Iterator[Block]:
     yield Prose(f"{proved.summary[0].upper()}{proved.summary[1:]}.")
 
 
-def _code(code: Mapping[str, str], wanted: set[str]) -> Iterator[Block]:
-    if code:
-        yield Code(tuple((name, line) for name, line in code.items() if name in wanted))
+def _code(code: Lines | None, wanted: set[str]) -> Iterator[Block]:
+    if code is None:
+        return
+    yield Prose(code.words)
+    if code.by_name:
+        yield Code(tuple((name, line) for name, line in code.by_name.items() if name in wanted))

@@ -12,37 +12,46 @@ from pathlib import Path
 from derive.derivation import derive
 from derive.errors import QuestionError
 from derive.forward import Forward
+from derive.library import files_read
 from derive.presentation.document import Document
 from derive.presentation.html import index, page
 from derive.presentation.sections import document_of
-from derive.writing import write_all
+from derive.writing import refuse, write_all
 
 INDEX = "index.html"
+REMEDY = "choose another folder with --output"
 ABOUT = "The closed form of every gradient, how it comes about, and what was proved of it."
 
 Forwards = Iterable[type[Forward]]
 
 
 def write_site(
-    folder: Path, forwards: Forwards, progress: Callable[[Forwards], Forwards] = iter
+    folder: Path,
+    forwards: Forwards,
+    progress: Callable[[Forwards], Forwards] = iter,
+    force: bool = False,
 ) -> list[Path]:
     """Derive every forward and write its page; returns the files, the index first.
 
     ``progress`` is handed the forwards and gives them back one by one, as a progress bar does.
     Raises `UnprovedError` where a forward is not proved and `QuestionError` where two would have
-    the same page or the folder cannot be written; nothing is written then.
+    the same page, the folder cannot be written or, without ``force``, something in it is not
+    gradform's; nothing is written then.
     """
-    documents: dict[str, Document] = {}
-    for forward in progress(forwards):
+    chosen: dict[str, type[Forward]] = {}
+    for forward in forwards:
         file = f"{forward.definition.snake}.html"
-        if file in documents or file == INDEX:
+        if file in chosen or file == INDEX:
             raise QuestionError(
                 f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
             )
-        documents[file] = document_of(derive(forward))
+        chosen[file] = forward
+    refuse([folder / file for file in (INDEX, *chosen)], REMEDY, files_read(), force)
+    derived = progress(list(chosen.values()))
+    documents = {f"{f.definition.snake}.html": document_of(derive(f)) for f in derived}
     pages = pages_of(documents, "Gradients", ABOUT)
     texts = {folder / file: text for file, text in pages.items()}
-    write_all(texts, "choose another folder with --output")
+    write_all(texts, REMEDY, files_read(), force)
     return list(texts)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
 import warnings
 from pathlib import Path
 
 import torch
 
+from character_model import files
 from character_model.mistakes import Mistake
 from character_model.network import Calibration, parameter_shapes
 from character_model.training import Run, Settings
@@ -18,18 +18,10 @@ MADE_BY = "gradform makemore, checkpoint 1"
 
 
 def write(run: Run, path: Path) -> None:
-    """Write beside ``path`` first, then put it there in one move. Raises Mistake."""
+    """Write a run as a whole. Raises Mistake."""
     content = io.BytesIO()
     torch.save(_fields(run), content)
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise Mistake(f"{path} cannot be written: {error.strerror}") from None
+    files.write(path, content.getvalue())
 
 
 def read(path: Path) -> Run:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from character_model.mistakes import Mistake
+from character_model import files
 from character_model.training import LATER_RATE, RATE
 from character_model.words import Examples
 
@@ -62,7 +63,6 @@ def gradient_picture(dlogits: Tensor, batch: Examples, symbols: str) -> Figure:
 
 def write_png(figure: Figure, path: Path) -> None:
     """Draw with Agg, which needs no display. Raises Mistake."""
-    try:
-        FigureCanvasAgg(figure).print_png(path)
-    except OSError as error:
-        raise Mistake(f"{path} cannot be written: {error.strerror}") from None
+    content = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(content, metadata={"Software": "gradform makemore"})
+    files.write(path, content.getvalue())

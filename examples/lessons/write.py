@@ -1,4 +1,4 @@
-"""Three lessons, written out: python examples/lessons/write.py [--check | --html DIR]
+"""Three lessons, written out: python examples/lessons/write.py [--check | --html DIR] [--force]
 
 The words are ours; every result in them is read off the derivation of the lesson's forward.
 """
@@ -14,7 +14,9 @@ from pathlib import Path
 from sympy import Eq, Piecewise
 
 import derive
-from derive.findings import Balance, NoInfluence
+from derive.command import add_force, guarded
+from derive.found import Balance, NoInfluence
+from derive.library import files_read
 from derive.presentation import document_of
 from derive.presentation.document import Document, Words, joined
 from derive.presentation.markdown import markdown
@@ -116,13 +118,18 @@ def main(arguments=None) -> int:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     chosen.add_argument("--html", type=Path, metavar="DIR", help="write pages, and an index")
+    add_force(parser)
     options = parser.parse_args(arguments)
+    return guarded(lambda: _write(options))
+
+
+def _write(options: argparse.Namespace) -> int:
     texts = in_markdown() if options.html is None else as_pages(options.html)
     if options.check:
         outdated = [path.name for path, text in texts.items() if current(path) != text]
         sys.stderr.write(f"out of date: {', '.join(outdated)}\n" if outdated else "")
         return int(bool(outdated))
-    write_all(texts, "choose another folder")
+    write_all(texts, "choose another folder", files_read(), options.force)
     return 0
 
 

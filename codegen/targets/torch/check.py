@@ -7,10 +7,10 @@ different lengths. An `Axes` is tried as one dimension and as two.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.abc import InspectLoader
+from importlib.util import module_from_spec, spec_from_loader
 from math import prod
-from pathlib import Path
 from types import ModuleType
 
 import torch
@@ -38,21 +38,31 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
 )
 
 
-def load(file: Path) -> ModuleType:
-    """The generated module in ``file``, under a name of its own."""
-    spec = importlib.util.spec_from_file_location(f"gradform_check_{file.stem}", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+class _OfText(InspectLoader):
+    """Imports a module from its text: nothing is written for it that could be left behind."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def get_source(self, fullname: str) -> str:
+        return self.text
+
+
+def load(text: str, name: str) -> ModuleType:
+    """The generated module with this text, under a name of its own."""
+    loader = _OfText(text)
+    module = module_from_spec(spec_from_loader(f"gradform_check_{name}", loader))
+    loader.exec_module(module)
     return module
 
 
-def largest_difference(file: Path, definition: Definition, program: Program) -> float:
+def largest_difference(text: str, definition: Definition, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry.
 
     Forward, closed form and chain are compared. A result of another shape, or one that is not
     finite where autograd's is, counts as infinitely far.
     """
-    module = load(file)
+    module = load(text, program.name)
     for draw in DRAWS:
         differences = [
             difference

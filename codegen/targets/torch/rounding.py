@@ -8,7 +8,6 @@ through the statements in torch as they are written, which is what a person type
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType
 
 import torch
@@ -21,9 +20,9 @@ from codegen.targets.torch.interpret import interpreted
 from derive.definition import Definition
 
 
-def rounding(file: Path, definition: Definition, program: Program) -> Rounding:
+def rounding(text: str, definition: Definition, program: Program) -> Rounding:
     """The largest errors of the gradients in single precision, on random data."""
-    module = load(file)
+    module = load(text, program.name)
     for draw in DRAWS:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
         double = _in(torch.float64, single, program)

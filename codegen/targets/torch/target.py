@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import jinja2
 
+from codegen.header import header
 from codegen.program import (
     NUMBERS,
     Assign,
@@ -71,9 +71,8 @@ class TorchTarget:
         template = self.environment.get_template("module.py.jinja")
         return template.render(
             program=program,
-            versions=f"gradform {version('gradform')}, sympy {version('sympy')}",
+            header=header(program.source, program.source_hash),
             doc=_safe(program.doc),
-            source=_safe(program.source).replace("\n", "?"),
             formulas=program.formulas,
             edges=page.edges(),
             uses_math="math." in page.all_lines(),
@@ -106,15 +105,15 @@ class TorchTarget:
             lines[step.name] = before + printer.step(step)
         return lines
 
-    def largest_difference(self, file: Path, definition: Definition, program: Program) -> float:
+    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         from codegen.targets.torch.check import largest_difference  # torch takes a second
 
-        return largest_difference(file, definition, program)
+        return largest_difference(text, definition, program)
 
-    def rounding(self, file: Path, definition: Definition, program: Program) -> Rounding:
+    def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         from codegen.targets.torch.rounding import rounding
 
-        return rounding(file, definition, program)
+        return rounding(text, definition, program)
 
     def counts(self, program: Program) -> Counts:
         return counts(program)

@@ -1,0 +1,57 @@
+"""The lines of code beside a derivation: those of a text that passed the gate, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import codegen.driver
+from codegen.cache import Cache, cache_folder
+from codegen.driver import compared, file_of, written
+from codegen.targets import targets
+from derive.errors import QuestionError, UnprovedError
+from derive.forward import Forward
+from derive.presentation.document import Lines
+from derive.proof import Proved
+from derive.writing import current
+
+# The modules that come with gradform; none is written before it was compared.
+SHIPPED = Path(codegen.driver.__file__).parents[1] / "generated"
+
+
+def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
+    """What the statements of the closed form became.
+
+    The text is compared with autograd unless the very same one has been: it is then in the cache,
+    or it is what ``generated/`` holds. Torch is imported for the comparison alone.
+    """
+    try:
+        program, text = written(forward, proved)
+        if not _has_passed(forward, text):
+            compared(forward, program, text)
+        lines = _lines_in(text, targets["torch"].backward_lines(program))
+    except (QuestionError, UnprovedError) as error:
+        why = str(error)
+        return Lines(f"There is no code to be shown. {why[0].upper()}{why[1:]}.", refused=why)
+    words = (
+        f"These are lines of {program.backward.name}. The module that they are of was run beside "
+        "autograd on random data in double precision; no gradient is further away than "
+        f"{codegen.driver.TOLERANCE:.0e} of its largest entry."
+    )
+    return Lines(words, lines)
+
+
+def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
+    """The lines, each of which stands in the text that was compared."""
+    written = {line.strip() for line in text.split("\n")}
+    for line in "\n".join(lines.values()).split("\n"):
+        if line.strip() not in written:
+            raise UnprovedError(f"{line.strip()} is no line of the module; nothing was emitted")
+    return lines
+
+
+def _has_passed(forward: type[Forward], text: str) -> bool:
+    kept = Cache(cache_folder()).get(forward)
+    if kept is not None and kept.text == text:
+        return True
+    return current(SHIPPED / file_of(forward)) == text

@@ -1,0 +1,94 @@
+"""How a program of gradform begins, and how it ends when it is stopped.
+
+The commands import SymPy and torch, which takes seconds. This module needs neither, so that Ctrl-C
+is answered from the first moment on: with one line, the usual status, and no traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import NoReturn
+
+DONE = 0
+WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated"}
+STOPPING = {getattr(signal, name): said for name, said in WORDS.items() if hasattr(signal, name)}
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody wants the program to end: by Ctrl-C, or as a system ends its processes."""
+
+    def __init__(self, number: int):
+        self.words, self.status = STOPPING[number], 128 + number
+        super().__init__(self.words)
+
+
+def run(module: str, command: str) -> NoReturn:
+    """Import the module of a command, call it and leave with its exit status.
+
+    A first Ctrl-C is raised in the command as `Stopped`, so that it can put away what it holds; a
+    second one, or one while modules are imported, ends the program at once.
+    """
+    _backslashes()
+    _answer(_leave_at_once)
+    function = getattr(import_module(module), command)
+    sys.unraisablehook = _unraisable
+    _answer(_raise)
+    try:
+        status = function()
+    except SystemExit as end:  # of the parser of arguments
+        status = end.code
+    except Stopped as stop:  # outside of what the command itself guards
+        _leave_at_once(stop.status - 128)
+    if flushed():
+        sys.exit(status)
+    sys.exit(DONE)
+
+
+def flushed() -> bool:
+    """Print what was to be printed; whether there was still somebody who reads."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return True
+    except BrokenPipeError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+
+
+def _answer(handler) -> None:
+    """What was to be ignored when the program began (nohup) goes on being ignored."""
+    for number in STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _raise(number: int, frame) -> None:
+    _answer(_leave_at_once)
+    raise Stopped(number)
+
+
+def _leave_at_once(number: int, frame=None) -> NoReturn:
+    """Without unwinding: what an import holds is not to be unwound, and who asks twice will not
+    wait. Temporary files are removed by the next run.
+    """
+    os.write(2, f"{STOPPING[number]}\n".encode())
+    os._exit(128 + number)
+
+
+def _unraisable(what) -> None:
+    """An interrupt that arrived where Python cannot raise it, and would go on after a traceback."""
+    if isinstance(what.exc_value, Stopped):
+        _leave_at_once(what.exc_value.status - 128)
+    sys.__unraisablehook__(what)
+
+
+def _backslashes() -> None:
+    """A letter that a stream cannot encode is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

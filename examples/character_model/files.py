@@ -1,0 +1,28 @@
+"""Files of a run: each is replaced as a whole or not at all, and nobody else's ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from character_model.mistakes import Mistake
+from derive.errors import QuestionError
+from derive.writing import refuse, write_all
+
+REMEDY = "choose another folder with --out"
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace a file that this program wrote, or make it. Raises Mistake."""
+    try:
+        write_all({path: content}, REMEDY, force=None)
+    except QuestionError as error:
+        raise Mistake(f"{error.problem}; {error.remedy}") from None
+
+
+def keep_what_is_others(paths: Iterable[Path]) -> None:
+    """Raises Mistake where `write` would: before the work and not after it."""
+    try:
+        refuse(paths, REMEDY, force=None)
+    except QuestionError as error:
+        raise Mistake(f"{error.problem}; {error.remedy}") from None
