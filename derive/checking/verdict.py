@@ -11,6 +11,7 @@ from sympy import Expr
 from derive.checking.explaining.neighbours import Neighbour
 from derive.checking.explaining.terms import Comparison
 from derive.checking.numbers.counterexample import Counterexample
+from derive.checking.numbers.further import Agreement
 from derive.checking.reading import Misaligned
 from derive.definition import Definition
 from derive.proof import ProvedGradient
@@ -59,7 +60,8 @@ class Answer:
 
     ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
     only if the wrong lines above are mended, ``difference`` is the largest that was found between
-    claim and gradient, relative to the gradient, in numbers of 50 digits.
+    claim and gradient, relative to the gradient, in numbers of 50 digits. ``agreement`` tells what
+    was found at further sizes, where the proof is one for the small batches alone.
     """
 
     of: Tensor
@@ -70,6 +72,7 @@ class Answer:
     proved: ProvedGradient | None = None
     refutation: Refutation | None = None
     difference: float | None = None
+    agreement: Agreement | None = None
     conditions: tuple[str, ...] = ()
     inherits: bool = False
     note: str = ""
@@ -81,11 +84,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answers in the order of the lines; ``single`` where the text was one formula."""
+    """The answers in the order of the lines; ``single`` where the text was one formula.
+
+    ``shapes`` are those that the text was read in, where inputs may have any number of dimensions,
+    ``other_shapes`` what came of others that it fits.
+    """
 
     definition: Definition
     answers: tuple[Answer, ...]
     single: bool = True
+    shapes: str = ""
+    other_shapes: tuple[str, ...] = ()
     outcome: Outcome = field(init=False)
 
     def __post_init__(self):

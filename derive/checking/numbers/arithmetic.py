@@ -1,4 +1,5 @@
-"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``.
+"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``,
+and modulo primes in ``residues.py``.
 
 An arithmetic turns SymPy's numbers into its own and adds, multiplies, raises, compares and applies
 functions. It raises `Undefined` where mathematics gives no real number (1/0, log(-1)), and
@@ -45,7 +46,7 @@ BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asin
 
 
 class Arithmetic:
-    """What the two have in common: what is decided by comparing."""
+    """What they have in common: what is decided by comparing."""
 
     def compare(self, a, b) -> int:
         raise NotImplementedError

@@ -52,7 +52,7 @@ class Claim:
 class Reading:
     """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
-    expression and not a backward of several lines.
+    expression and not a backward of several lines, ``by_name`` that it is in the notation.
     """
 
     definition: Definition
@@ -60,6 +60,7 @@ class Reading:
     upstream: Expr | None
     mentions_upstream: bool
     single: bool
+    by_name: bool = False
 
 
 def read(
@@ -68,16 +69,17 @@ def read(
     of: Tensor,
     let: Mapping[str, str] | None = None,
     source: str = "formula",
+    sizes: Mapping[str, Expr] = {},
 ) -> Reading:
     """What ``text`` claims about the gradients of ``definition``.
 
     A bare expression is about the gradient of ``of``; ``dgain = expression`` about that of gain.
     ``let`` maps names of the text to those of the mathematics, or to numbers; ``source`` is what
-    the text is called in messages. Raises `NotUnderstood` for whatever cannot be read.
+    the text is called in messages, and ``sizes`` are names of sizes that no axis has. Raises `NotUnderstood` for whatever cannot be read.
     """
     text = Source(text, source)
     tree = text.parsed()
-    names = Names(definition, let or {})
+    names = Names(definition, let or {}, sizes)
     try:
         return _read(text, lines_of(tree), uses_notation(tree), names, of)
     except Refusal as error:
@@ -108,6 +110,7 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         _upstream(first),
         first.reads_upstream,
         len(lines) == 1,
+        notation,
     )
 
 
