@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from sympy import Expr, Mul
+from sympy import Expr, Integer, Mul
 
 from derive.chain import adjoint_of
 from derive.composition import translated
@@ -30,7 +30,7 @@ LATER = {2: ("H", "W"), 3: ("D", "H", "W")}
 class Shapes:
     """A forward with certain axes in the place of each `Axes`: those in ``bound``.
 
-    ``words`` say it, '' where nothing is open; ``sizes`` are those of the `Axes`, by name.
+    ``words`` say it, '' where nothing is open; ``sizes`` are names of sizes that no axis has.
     """
 
     definition: Definition
@@ -39,17 +39,19 @@ class Shapes:
 
     @property
     def sizes(self) -> dict[str, Expr]:
-        return {axis.name: Mul(*axes) for axis, axes in self.bound.items() if axes != (axis,)}
+        return {axis.name: Integer(1) for axis, axes in self.bound.items() if not axes}
 
-    def in_axes_of(self, other: Shapes, claimed: Expr) -> Expr | None:
-        """A claim about the forward as it was declared in the axes of another; None where it has
-        axes that the text made.
+    def same(self, claimed: Expr, other: Shapes, also: Expr) -> bool:
+        """Whether a claim about the forward as it was declared is another one in other shapes. It
+        is not known where the text made axes.
         """
         bound = _for_all(self.definition, other.bound)
+        sizes = {_flat(axis): Mul(*axes) for axis, axes in other.bound.items()}
         try:
-            return translated(claimed, _tensors(other.definition), bound)
+            mine = translated(claimed, _tensors(other.definition), bound)
         except (KeyError, NotationError):
-            return None
+            return False
+        return mine == also.xreplace(sizes)
 
 
 def shapes_of(definition: Definition) -> Iterator[Shapes]:
@@ -83,6 +85,11 @@ def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
     return tuple(map(Axis, names))
 
 
+def _flat(axis: Axis) -> Axis:
+    """Several dimensions as one, as a view makes it."""
+    return Axis(axis.name)
+
+
 def _words(axis: Axis, axes: tuple[Axis, ...]) -> str:
     if not axes:
         return f"no dimension for {axis}"
@@ -112,6 +119,7 @@ def _spread(definition: Definition, bound: Mapping[Axis, tuple[Axis, ...]]) -> D
     def tensor(t: Tensor) -> Tensor:
         return Tensor(t.name, spliced(t.home, axes), role=t.role, **t._assumptions_orig)
 
+    flattened = {_flat(axis): parts for axis, parts in bound.items() if len(parts) > 1}
     tensors = {name: tensor(t) for name, t in _tensors(definition).items()}
 
     def written(e):
@@ -125,8 +133,11 @@ def _spread(definition: Definition, bound: Mapping[Axis, tuple[Axis, ...]]) -> D
             replace(s, tensor=tensor(s.tensor), expression=written(s.expression))
             for s in definition.statements
         ),
-        axes=spliced(definition.axes, axes),
-        flattened=tuple((flat, spliced(parts, axes)) for flat, parts in definition.flattened),
+        axes=(*spliced(definition.axes, axes), *flattened),
+        flattened=(
+            *((flat, spliced(parts, axes)) for flat, parts in definition.flattened),
+            *flattened.items(),
+        ),
         optional=tuple((tensor(t), default) for t, default in definition.optional),
         ignoring=tuple(
             Ignoring(tensor(i.label), tensor(i.kept), i.default) for i in definition.ignoring

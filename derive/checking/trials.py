@@ -26,6 +26,11 @@ class Trial:
         return self.reading is not None and all(c.misaligned is None for c in self.reading.claims)
 
     @property
+    def fits_well(self) -> bool:
+        """Whether the shapes are those of the gradients, and not only up to broadcasting."""
+        return self.fits and not any(c.note for c in self.reading.claims)
+
+    @property
     def in_words(self) -> str:
         """``N as (B, T): wrong``"""
         if self.verdict is None:
@@ -42,8 +47,8 @@ class Trial:
         mine = {c.of.name: c for c in self.reading.claims}
         return self.fits and [c.of.name for c in reading.claims] == [*mine] and all(
             c.misaligned is None
-            and self.shapes.in_axes_of(shapes, mine[c.of.name].actual) == c.actual
-            and self.shapes.in_axes_of(shapes, mine[c.of.name].given) == c.given
+            and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
+            and self.shapes.same(mine[c.of.name].given, shapes, c.given)
             for c in reading.claims
         )
 
@@ -78,11 +83,11 @@ def verdict_of(trials: Sequence[Trial]) -> Verdict:
     understood = [trial for trial in trials if trial.verdict]
     if not understood:
         raise trials[0].problem
-    right = [trial for trial in understood if trial.verdict.right]
+    right = [t for t in understood if t.verdict.right and (t.fits_well or t is trials[0])]
     best = (right or understood)[0]
     others = [
         trial.in_words
         for trial in trials
-        if trial is not best and (trial.fits or (right and trial is trials[0]))
+        if trial is not best and (trial.fits_well or (right and trial is trials[0]))
     ]
     return replace(best.verdict, shapes=best.shapes.words, other_shapes=tuple(others))
