@@ -22,6 +22,7 @@ from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
 from derive.checking.numbers.counterexample import counterexample
 from derive.checking.numbers.further import agreement
+from derive.checking.numbers.narrowing import narrowing
 from derive.checking.reading import Claim, Reading, read
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Answer, Refutation, Verdict
@@ -56,7 +57,12 @@ def check(
     trials = tried(
         forward.definition,
         lambda shapes: read(
-            formula, shapes.definition, _target(shapes.definition, of), let or {}, source, shapes.sizes
+            formula,
+            shapes.definition,
+            _target(shapes.definition, of),
+            let or {},
+            source,
+            shapes.sizes,
         ),
         lambda shapes, reading: _verdict(shapes.definition, reading, progress),
     )
@@ -127,7 +133,7 @@ def _answer(claim: Claim, ground: Ground, upstream: Expr | None, reading: Readin
     for settled, conditional in grounds:
         found = _right(conditional, settled, given, actual)
         if found is not None:
-            return found
+            return _narrowed(found, claim, settled, upstream)
     for settled, conditional in grounds * (given != actual):
         found = _right(replace(conditional, inherits=True), settled, given, given)
         if found is not None:
@@ -153,6 +159,17 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
     if of_small_batches is None:
         return _refuted(answer, ground)
     return _at_further_sizes(of_small_batches, ground)
+
+
+def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
+    """What is right, and where the formula has no value although the gradient has one."""
+    if answer.outcome != "right" or claim.written is None:
+        return answer
+    given = {} if upstream is None else {ground.chain.upstream.name: upstream}
+    found = narrowing(ground.chain, answer.of, claim.written, given)
+    if found is None:
+        return answer
+    return replace(answer, narrowing=found, outcome="right" if found.is_thin else "narrower")
 
 
 def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:

@@ -30,7 +30,7 @@ def text_of(verdict: Verdict) -> str:
     """The whole answer: what is wrong first, then what is right."""
     lines = list(_headline(verdict))
     for answer in verdict.answers:
-        if verdict.single or answer.outcome != "right":
+        if verdict.single or answer.outcome not in ("right", "narrower"):
             lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]
     if verdict.shapes:
         lines.append(f"read with {verdict.shapes}")
@@ -42,7 +42,7 @@ def _headline(verdict: Verdict) -> Iterator[str]:
     forward = verdict.definition.snake
     if verdict.single:
         answer = verdict.answers[0]
-        yield f"{answer.outcome}: {answer.name} of {forward}{_under(answer)}"
+        yield f"{_outcome(answer)}: {answer.name} of {forward}{_under(answer)}"
         return
     wrong = verdict.first_wrong
     if wrong is not None:
@@ -51,7 +51,7 @@ def _headline(verdict: Verdict) -> Iterator[str]:
         yield f"{verdict.outcome}: {len(verdict.answers)} gradients of {forward}"
     width = max(len(a.name) for a in verdict.answers)
     for answer in verdict.answers:
-        state = answer.outcome
+        state = _outcome(answer)
         if answer.inherits and state == "right":
             state = "follows: right, if the wrong lines above were mended"
         proved = f"  {_proved(answer)}" if answer.proved and not answer.inherits else ""
@@ -59,6 +59,12 @@ def _headline(verdict: Verdict) -> Iterator[str]:
         yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
     for condition in dict.fromkeys(c for a in verdict.answers for c in a.conditions):
         yield f"{INDENT}for {condition}"
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.narrowing is None:
+        return answer.outcome
+    return f"right where {answer.narrowing}; torch gives NaN elsewhere"
 
 
 def _under(answer: Answer) -> str:
@@ -86,7 +92,7 @@ def _further(found: Agreement) -> str:
 
 
 def _details(answer: Answer) -> Iterator[str]:
-    if answer.outcome == "right":
+    if answer.outcome in ("right", "narrower"):
         yield f"proved: {proof_in_words((answer.proved,))}"
         if answer.agreement is not None:
             yield f"further: {_further(answer.agreement)}"
@@ -227,6 +233,7 @@ def _answer_as_data(answer: Answer) -> dict:
         "conditions": list(answer.conditions),
         "inherits": answer.inherits,
         "note": answer.note,
+        "where": [] if answer.narrowing is None else list(answer.narrowing.where),
         "difference": None if answer.difference is None else float(answer.difference),
         "proved": None,
     }

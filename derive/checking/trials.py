@@ -45,11 +45,15 @@ class Trial:
         proved of one is proved of the other.
         """
         mine = {c.of.name: c for c in self.reading.claims}
-        return self.fits and [c.of.name for c in reading.claims] == [*mine] and all(
-            c.misaligned is None
-            and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
-            and self.shapes.same(mine[c.of.name].given, shapes, c.given)
-            for c in reading.claims
+        return (
+            self.fits
+            and [c.of.name for c in reading.claims] == [*mine]
+            and all(
+                c.misaligned is None
+                and self.shapes.same(mine[c.of.name].actual, shapes, c.actual)
+                and self.shapes.same(mine[c.of.name].given, shapes, c.given)
+                for c in reading.claims
+            )
         )
 
 
@@ -83,7 +87,8 @@ def verdict_of(trials: Sequence[Trial]) -> Verdict:
     understood = [trial for trial in trials if trial.verdict]
     if not understood:
         raise trials[0].problem
-    right = [t for t in understood if t.verdict.right and (t.fits_well or t is trials[0])]
+    well = [t for t in understood if t.fits_well or t is trials[0]]
+    right = [t for outcome in ("right", "narrower") for t in well if t.verdict.outcome == outcome]
     best = (right or understood)[0]
     others = [
         trial.in_words

@@ -16,6 +16,8 @@ import mpmath
 import sympy
 from sympy import Expr, Float, Integer
 
+from derive.checking.literal import Beside, Logarithm, Power, Quotient
+
 DIGITS = 50
 LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
 
@@ -52,7 +54,17 @@ class Arithmetic:
         raise NotImplementedError
 
     def chosen(self, function: type, values: Sequence):
-        """The value of a function that is decided by comparing, or None: it is another one."""
+        """The value of a function that is decided by comparing, or of an operation as it was typed;
+        None: it is another one.
+        """
+        if function is Quotient:
+            return self.multiply([values[0], self.power(values[1], self.number(Integer(-1)))])
+        if function is Power:
+            return self.power(*values)
+        if function is Logarithm:
+            return self.apply(sympy.log, values)
+        if function is Beside:
+            return values[0]
         if function in (sympy.Max, sympy.Min):
             wanted = 1 if function is sympy.Max else -1
             best = values[0]

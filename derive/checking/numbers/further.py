@@ -191,7 +191,7 @@ def _around_comparisons(question: Question) -> tuple[list[Sizes | None], str]:
                 continue
             for others in (1, 2, 5):
                 base = dict.fromkeys(definition.independent_axes, others)
-                for place in _changes(compared, definition, base, chosen):
+                for place in changes_of_sign(compared, definition, base, chosen):
                     for size in (place - 1, place, place + 1):
                         if size > LARGEST:
                             beyond = f"sizes are compared at {chosen} = {size}, too large to try"
@@ -214,7 +214,7 @@ def compared_sizes(e: Expr) -> list[Expr]:
     return sorted(set(found), key=str)
 
 
-def _changes(e: Expr, definition, base: Sizes, axis: Axis) -> list[int]:
+def changes_of_sign(e: Expr, definition, base: Sizes, axis: Axis) -> list[int]:
     """The sizes of ``axis`` at which, or after which, ``e`` changes its sign."""
 
     def at(size) -> Expr:

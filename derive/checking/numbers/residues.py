@@ -93,9 +93,7 @@ class Residues(Arithmetic):
 
     def _fraction(self, value: Fraction) -> Residue:
         try:
-            parts = tuple(
-                (value.numerator * pow(value.denominator, -1, p) % p, 0) for p in PRIMES
-            )
+            parts = tuple((value.numerator * pow(value.denominator, -1, p) % p, 0) for p in PRIMES)
         except ValueError:
             raise Unevaluable("a denominator that is a multiple of the prime") from None
         real = self.floating.number(Rational(value.numerator, value.denominator))
