@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from sympy import Expr, Float, cancel
+from sympy import Expr, Float, Rational, cancel
 
 from derive.checking.explaining.fitting import is_simple_size_function
 from derive.checking.explaining.terms import Comparison, TermDifference
@@ -14,16 +14,23 @@ from derive.checking.numbers.further import Agreement
 from derive.checking.verdict import Answer, Refutation, Verdict
 from derive.proof import in_words as proof_in_words
 from derive.symbols import is_constant
-from derive.text import formula
+from derive.text import formula as written
 
 MOST_DIFFERENCES = 8
 LONGEST_NUMBER = 24
+TOO_LONG = 10**40
 MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
 INDENT = "    "
 AT_KINK = (
     "it differs only where a choice is made between equals (a zero, a tie): there is no derivative "
     "there, and what is expected is the convention of the forward"
 )
+
+
+def formula(e: Expr) -> str:
+    """As it is written, but numbers that are too long to be read as their first digits."""
+    long = {n: Float(n, 8) for n in e.atoms(Rational) if max(abs(n.p), n.q) >= TOO_LONG}
+    return written(e.xreplace(long))
 
 
 def text_of(verdict: Verdict) -> str:

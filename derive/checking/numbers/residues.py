@@ -46,8 +46,8 @@ ON_THE_CIRCLE = {  # by the tangent t of half the angle
     sympy.sec: lambda t: (1 + t**2) / (1 - t**2),
     sympy.csc: lambda t: (1 + t**2) / (2 * t),
 }
-Key = tuple[Element, ...]
-Shares = dict[Key, Fraction]
+Parts = tuple[Element, ...]
+Shares = dict[Element, Fraction]  # of numbers by their keys
 
 
 class Residue:
@@ -55,16 +55,23 @@ class Residue:
 
     __slots__ = ("form", "made", "parts", "real", "terms")
 
-    def __init__(self, parts: Key, real, made: tuple = ()):
+    def __init__(self, parts: Parts, real, made: tuple = ()):
         self.parts, self.real, self.made = parts, real, made
         self.form = self.terms = None
 
     def __eq__(self, other) -> bool:
         if isinstance(other, int):  # a label
             return self.rational == other
-        return isinstance(other, Residue) and self.parts == other.parts
+        return isinstance(other, Residue) and self.key == other.key
 
     __hash__ = None
+
+    @property
+    def key(self) -> Element:
+        """What equal numbers share: the first part. An exponential has no relation to others modulo
+        the last prime, and one whose exponent holds an exponential none modulo the last but one.
+        """
+        return self.parts[0]
 
     @property
     def rational(self) -> Fraction | None:
@@ -78,8 +85,8 @@ class Residues(Arithmetic):
     def __init__(self, seed: int = 0):
         self.floating = Floating()
         self.draw = random.Random(seed)
-        self.drawn: dict[tuple, Key] = {}
-        self.atoms: dict[Key, Residue] = {}
+        self.drawn: dict[object, Parts] = {}
+        self.atoms: dict[Element, Residue] = {}
         self.one = self._fraction(Fraction(1))
 
     # Rational operations
@@ -178,15 +185,15 @@ class Residues(Arithmetic):
             return Residue(ON_THE_CIRCLE[function](half).value.parts, real)
         if function in ODD:
             return Residue(self._odd(function.__name__, value).parts, real)
-        return Residue(self._random((function.__name__, *(v.parts for v in values))), real)
+        return Residue(self._random((function.__name__, *(v.key for v in values))), real)
 
     def _odd(self, name: str, value: Residue) -> Residue:
         """A function of which f(-x) = -f(x)."""
         size = self._without_sign(value)
-        drawn = Residue(self._random((name, size.parts)), abs(value.real))
+        drawn = Residue(self._random((name, size.key)), abs(value.real))
         return drawn if size is value else self._negative(drawn)
 
-    def _random(self, what, share: Fraction = Fraction(1)) -> Key:
+    def _random(self, what, share: Fraction = Fraction(1)) -> Parts:
         """A number of its own for every ``what``, times ``share``."""
         if what not in self.drawn:
             self.drawn[what] = tuple((self.draw.randrange(1, p), 0) for p in PRIMES)
@@ -225,8 +232,8 @@ class Residues(Arithmetic):
             return nothing, shares
         return nothing, {self._atom(self._without_sign(value)): Fraction(1)}
 
-    def _atom(self, value: Residue) -> Key:
-        return self.atoms.setdefault(value.parts, value).parts
+    def _atom(self, value: Residue) -> Element:
+        return self.atoms.setdefault(value.key, value).key
 
     def _terms(self, value: Residue) -> tuple[Residue, Shares]:
         """As a number plus shares of logarithms."""
@@ -269,7 +276,7 @@ class Residues(Arithmetic):
         for key, count in shares.items():
             for k in LEVELS:
                 try:
-                    base = fields.root(key[k], count.denominator, PRIMES[k])
+                    base = fields.root(self.atoms[key].parts[k], count.denominator, PRIMES[k])
                     factor = fields.power(base, count.numerator, PRIMES[k])
                 except (NoRoot, ZeroDivisionError):
                     raise Unevaluable("a root that is not in the field") from None
@@ -280,7 +287,7 @@ class Residues(Arithmetic):
         """Modulo the last prime there is no next one: a number of its own for each exponent."""
         if not any(map(any, rest.parts)):
             return 1, 0
-        return self._random(("exp", rest.parts))[-1]
+        return self._random(("exp", rest.key))[-1]
 
     # Signs
 
@@ -292,7 +299,7 @@ class Residues(Arithmetic):
         return Residue(parts, -value.real)
 
     def compare(self, a: Residue, b: Residue) -> int:
-        if a.parts == b.parts:
+        if a == b:
             return 0
         difference = a.real - b.real
         if abs(difference) <= TOLD_APART * max(abs(a.real), abs(b.real)):
