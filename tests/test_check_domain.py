@@ -84,7 +84,6 @@ ANYWHERE = [
     (Squares, "2*scale*dy*torch.where(x > 0, x.sqrt()**2, x)"),
     (Squares, "2*scale*dy*x.square().sqrt()*x.sign()"),
     (Spread, "(dy - dy.mean(1, True))/width - diff*(dy*diff).mean(1, True)*(var + eps)**-1.5"),
-    (Spread, "(dy - dy.mean(1, True) - y*(dy*y).mean(1, True))/(width**2).sqrt()"),
     (Root, "dy*(0.5/x.sqrt() + 1/x)"),
     (Root, "dy*(0.5*(-0.5*torch.log(x)).exp() + x**2/x**3)"),
     (Shares, "y*(dy - (dy*x.exp()).sum(1, True)/total)"),

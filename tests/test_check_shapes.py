@@ -1,4 +1,4 @@
-"""A formula is read for every number of dimensions that its forward may have, and says for which."""
+"""A formula is read for every number of dimensions that its forward may have, and says which."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class PerChannel(Forward):
 
 class Mean(Forward):
     x = Input(Rows)
-    t = Input(Rows)
+    target = Input(Rows)
 
-    loss = Sum((x - t) ** 2, Rows) / Rows
+    loss = Sum((x - target) ** 2, Rows) / Rows
 
 
 TWO = "N as (B, T)"
@@ -72,8 +72,8 @@ TWO = "N as (B, T)"
         (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))", "S as (H, W)"),
         (PerChannel, "gain", "(dy*xhat).sum((0, 2))", "S as one dimension"),
         (PerChannel, "gain", "(dy*xhat).sum(0)", "no dimension for S"),
-        (Mean, "x", "2*dloss*(x - t)/(x.shape[0]*x.size(-1))", TWO),
-        (Mean, "x", "2*dloss*(x - t)/x.numel()", "N as one dimension"),
+        (Mean, "x", "2*dloss*(x - target)/(x.shape[0]*x.size(-1))", TWO),
+        (Mean, "x", "2*dloss*(x - target)/x.numel()", "N as one dimension"),
     ],
 )
 def test_right_in_the_shape_that_it_was_written_for(forward, of, text, shapes):
@@ -82,31 +82,29 @@ def test_right_in_the_shape_that_it_was_written_for(forward, of, text, shapes):
     assert verdict.shapes == shapes and f"read with {shapes}" in str(verdict)
 
 
-BATCH_NORM = """\
-N, D = x.shape
-dx = (1. / N) * gain * (var + eps)**(-1. / 2.) * (N * dout - dout.sum(0)
-    - (x - mean) * (var + eps)**(-1.0) * (dout * (x - mean)).sum(0))
-"""
+BATCH_NORM = (
+    "N, D = x.shape\n"
+    "dx = (1. / N) * gain * (var + eps)**(-1. / 2.) * (N * dout - torch.sum(dout, axis=0)"
+    " - (x - mean) * (var + eps)**(-1.0) * torch.sum(dout * (x - mean), axis=0))"
+)
 
 
 def test_the_batchnorm_of_the_course_has_no_places():
-    text = BATCH_NORM.replace("(N * dout", "(N * dout").replace("\n    ", " ")
-    verdict = derive.check("batch_norm_biased", text, let={"dout": "dy"})
+    lets = {"dout": "dy"}
+    verdict = derive.check("batch_norm_biased", BATCH_NORM, let=lets)
     assert verdict.right and verdict.shapes == "no dimension for S", verdict
-    wrong = derive.check(
-        "batch_norm_biased", text.replace("(1. / N)", "(2. / N)"), let={"dout": "dy"}
-    )
+    wrong = derive.check("batch_norm_biased", BATCH_NORM.replace("1. / N", "2. / N"), let=lets)
     assert wrong.right is False
 
 
 def test_right_in_one_shape_and_wrong_in_another_is_said():
-    verdict = derive.check(Mean, "2*dloss*(x - t)/x.shape[0]")
+    verdict = derive.check(Mean, "2*dloss*(x - target)/x.shape[0]")
     assert verdict.right and verdict.shapes == "N as one dimension"
     assert "N as (B, T): wrong" in verdict.other_shapes and "N as (B, T): wrong" in str(verdict)
 
 
 def test_the_same_in_every_shape_is_said_too():
-    verdict = derive.check(Mean, "2*dloss*(x - t)/x.numel()")
+    verdict = derive.check(Mean, "2*dloss*(x - target)/x.numel()")
     assert verdict.other_shapes == (
         "N as (B, T): right",
         "N as (B, T, U): right",
@@ -123,8 +121,8 @@ def test_the_same_in_every_shape_is_said_too():
         (Affine, "bias", "dy.sum(1)"),
         (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))/x.shape[3]"),
         (PerChannel, "gain", "(dy*xhat).sum(1)"),
-        (Mean, "x", "2*dloss*(x - t)/x.shape[1]"),
-        (Mean, "x", "dloss*(x - t)/x.numel()"),
+        (Mean, "x", "2*dloss*(x - target)/x.shape[1]"),
+        (Mean, "x", "dloss*(x - target)/x.numel()"),
     ],
 )
 def test_wrong_in_every_shape_is_wrong(forward, of, text):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from sympy import exp, isprime, log, sqrt
 
@@ -204,5 +206,5 @@ def few(monkeypatch) -> None:
 
 def test_the_primes_are_prime_and_each_is_twice_the_next_and_one():
     assert all(map(isprime, PRIMES))
-    assert all(p == 2 * q + 1 for p, q in zip(PRIMES, PRIMES[1:], strict=False))
+    assert all(p == 2 * q + 1 for p, q in pairwise(PRIMES))
     assert PRIMES[0] > 2**60 and all(p % 4 == 3 for p in PRIMES)

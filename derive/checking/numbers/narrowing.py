@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Expr, Integer, Pow, Rational
+from sympy import Abs, Expr, Integer, Pow, Rational
 
 from derive.chain import Chain, adjoint_of
 from derive.checking.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
@@ -187,8 +187,8 @@ def _condition(need: Need, is_thin: bool) -> str:
     kind = need.kind
     if kind == NOT_ZERO or (is_thin and kind == POSITIVE):
         kind = NOT_ZERO
-        while isinstance(operand, Pow) and operand.exp.is_positive:
-            operand = operand.base
+        while isinstance(operand, Abs) or (isinstance(operand, Pow) and operand.exp.is_positive):
+            operand = operand.args[0]
     elif factor < 0:
         kind = TURNED[kind]
     number, rest = operand.as_coeff_Add()
