@@ -21,7 +21,7 @@ from fractions import Fraction
 from math import prod
 
 import sympy
-from sympy import Expr, Integer, Rational, factorint
+from sympy import Expr, Rational, factorint
 
 from derive.checking.numbers import fields
 from derive.checking.numbers.arithmetic import (
@@ -33,6 +33,7 @@ from derive.checking.numbers.arithmetic import (
 )
 from derive.checking.numbers.exact_numbers import IN_EXPONENTIALS, LARGEST_FACTORED
 from derive.checking.numbers.fields import LEVELS, PRIMES, Element, NoRoot
+from derive.checking.numbers.operand import Operand
 
 TOLD_APART = CONTEXT.mpf(10) ** -40  # relative; less is no difference that fifty digits show
 LARGEST_DEGREE = 10**4
@@ -178,10 +179,10 @@ class Residues(Arithmetic):
             parts = self.add([rest, *(Residue(p, 0) for p in logarithms)]).parts
             return Residue(parts, real, ("log", rest, shares))
         if function in IN_EXPONENTIALS:
-            exponential = Quick(self, self.apply(sympy.exp, [value]))
+            exponential = Operand(self, self.apply(sympy.exp, [value]))
             return Residue(IN_EXPONENTIALS[function](exponential).value.parts, real)
         if function in ON_THE_CIRCLE:
-            half = Quick(self, self._odd("circle", value))
+            half = Operand(self, self._odd("circle", value))
             return Residue(ON_THE_CIRCLE[function](half).value.parts, real)
         if function in ODD:
             return Residue(self._odd(function.__name__, value).parts, real)
@@ -308,44 +309,6 @@ class Residues(Arithmetic):
 
     def sympy(self, value: Residue) -> Expr:
         return self.floating.sympy(value.real)
-
-
-class Quick:
-    """A residue under Python's operators."""
-
-    def __init__(self, arithmetic: Residues, value: Residue):
-        self.arithmetic, self.value = arithmetic, value
-
-    def _meant(self, other) -> Residue:
-        return other.value if isinstance(other, Quick) else self.arithmetic.number(Integer(other))
-
-    def _made(self, value: Residue) -> Quick:
-        return Quick(self.arithmetic, value)
-
-    def __add__(self, other):
-        return self._made(self.arithmetic.add([self.value, self._meant(other)]))
-
-    __radd__ = __add__
-
-    def __mul__(self, other):
-        return self._made(self.arithmetic.multiply([self.value, self._meant(other)]))
-
-    __rmul__ = __mul__
-
-    def __sub__(self, other):
-        return self + -1 * self._made(self._meant(other))
-
-    def __rsub__(self, other):
-        return self._made(self._meant(other)) - self
-
-    def __pow__(self, count: int):
-        return self._made(self.arithmetic.power(self.value, self._meant(count)))
-
-    def __truediv__(self, other):
-        return self * self._made(self._meant(other)) ** -1
-
-    def __rtruediv__(self, other):
-        return self._made(self._meant(other)) / self
 
 
 def _combined(shares: Sequence[Shares]) -> Shares:
