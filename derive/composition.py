@@ -223,7 +223,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     without_gradient = {t.name for t in definition.inputs if t.role == "given"}
     for name, value in call.arguments.items():
         if value.atoms(Axis) and name in defaults and value == defaults[name]:
-            value = _translated(value, {}, axes)  # its sizes are those of the callee
+            value = translated(value, {}, axes)  # its sizes are those of the callee
         value = placed_block(body, f"{block}_{name}", value, place)
         if not isinstance(value, Tensor) and tensors_in(value):
             value = body.state(f"{block}_{name}", value, place, block)
@@ -236,7 +236,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     for statement in definition.statements:
         last = statement.tensor == definition.output
         name = block if last else f"{block}_{statement.name}"
-        value = _translated(statement.expression, tensors, axes)
+        value = translated(statement.expression, tensors, axes)
         if is_constant(value) and not last:
             tensors[statement.name] = value  # of the numbers that it was called with
             continue
@@ -255,7 +255,7 @@ def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
         )
 
 
-def _translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):
+def translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):
     """An expression of the callee in the caller's tensors and axes; a size is the product of the
     sizes of what its axis became.
     """
@@ -268,5 +268,5 @@ def _translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...
     if isinstance(e, Axis):
         return Mul(*axes[e])
     if isinstance(e, ArrayNode):
-        return taken_along(e, _translated(e.operand, tensors, axes), axes)
-    return e.func(*(_translated(arg, tensors, axes) for arg in e.args)) if e.args else e
+        return taken_along(e, translated(e.operand, tensors, axes), axes)
+    return e.func(*(translated(arg, tensors, axes) for arg in e.args)) if e.args else e

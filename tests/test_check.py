@@ -312,6 +312,36 @@ def test_standard_input_and_files(capsys, tmp_path, monkeypatch):
     assert run(capsys, "batch_norm", "-")[0] == 0
 
 
+def test_a_dash_is_standard_input_for_a_file_too(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LINES.encode())))
+    assert run(capsys, "softmax_nll", "--file", "-")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "nothing to read"),
+        (b" \n", "nothing to read"),
+        (b"\xff\xfe", "is not text"),
+        (None, ""),
+    ],
+)
+def test_standard_input_that_holds_no_formula(capsys, monkeypatch, content, problem):
+    stream = None if content is None else io.TextIOWrapper(io.BytesIO(content))
+    monkeypatch.setattr("sys.stdin", stream)
+    status, out, err = run(capsys, "batch_norm", "-")
+    assert status == 2 and problem in err and "standard input" in err and not out
+    assert "gradform itself" not in err
+
+
+@pytest.mark.parametrize("number", ["1e400", "1e-400", "1e39", "-1e300", "1e400/1e399"])
+def test_huge_and_tiny_numbers_are_numbers(capsys, number):
+    """`complexity` once came to an OverflowError."""
+    status, out, err = run(capsys, "mse", "--of", "x", f"{number}*x*dloss")
+    assert status == 1 and not err and out.startswith("wrong")
+    assert max(map(len, out.split())) < 60
+
+
 def test_names_of_ones_own(capsys):
     formula = "bngain*s/n*(n*dy - dy.sum(0) - n/(n-1)*bnraw*(dy*bnraw).sum(0))"
     lets = ("--let", "bngain=gain", "--let", "bnraw=xhat", "--let", "s=inv_std")

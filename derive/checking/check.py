@@ -2,29 +2,35 @@
 
 A claim is first compared with the gradient in numbers of 50 digits, at points of several sizes.
 Where it differs, an exact counterexample refutes it, and the rest of the work explains. Where it
-does not, the proof decides (``proof.py``), the same that stands before every emitted gradient. What
-is neither proved nor refuted is undecided, and said so: there is no guess.
+does not, the proof decides (``proof.py``), the same that stands before every emitted gradient. A
+proof for the small batches alone says nothing of other sizes: then claim and gradient are compared
+exactly at many further ones (``numbers/further.py``), and the verdict says so. What is neither
+proved nor refuted is undecided, and said so: there is no guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from sympy import Expr, Integer, Rational
 
-from derive.checking.explaining.explanations import ClaimByName, WrongClaim
+from derive.checking.explaining.explanations import ClaimByName, WrongAtSizes, WrongClaim
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
+from derive.checking.numbers.comparison import Question
 from derive.checking.numbers.counterexample import counterexample
+from derive.checking.numbers.further import agreement
+from derive.checking.numbers.narrowing import narrowing
 from derive.checking.reading import Claim, Reading, read
+from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Answer, Refutation, Verdict
 from derive.definition import Definition
 from derive.errors import QuestionError, UnprovedError
 from derive.forward import Forward
 from derive.library import forward_from
-from derive.symbols import Tensor
+from derive.symbols import Axis, Tensor
 
 NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
 
@@ -41,13 +47,29 @@ def check(
 
     ``formula`` is one expression, in the project's notation or as torch code, or a backward of
     several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
-    own names to those of the forward. Raises `QuestionError` for what was not understood.
+    own names to those of the forward. Where an input may have any number of dimensions, the text is
+    read in every shape. Raises `QuestionError` for what was not understood.
     """
     _check_kinds(forward, formula, of, let)
     if not isinstance(forward, type):
         forward = forward_from(forward)
-    definition = forward.definition
-    reading = read(formula, definition, _target(definition, of), let or {}, source)
+    _target(forward.definition, of)
+    trials = tried(
+        forward.definition,
+        lambda shapes: read(
+            formula,
+            shapes.definition,
+            _target(shapes.definition, of),
+            let or {},
+            source,
+            shapes.sizes,
+        ),
+        lambda shapes, reading: _verdict(shapes.definition, reading, progress),
+    )
+    return verdict_of(list(trials))
+
+
+def _verdict(definition: Definition, reading: Reading, progress) -> Verdict:
     ground = ground_of(reading.definition)
     upstream = _given_upstream(reading)
     answers = []
@@ -111,7 +133,7 @@ def _answer(claim: Claim, ground: Ground, upstream: Expr | None, reading: Readin
     for settled, conditional in grounds:
         found = _right(conditional, settled, given, actual)
         if found is not None:
-            return found
+            return _narrowed(found, claim, settled, upstream)
     for settled, conditional in grounds * (given != actual):
         found = _right(replace(conditional, inherits=True), settled, given, given)
         if found is not None:
@@ -128,21 +150,47 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
         return None
     if not difference < EQUAL:
         return None
+    answer = replace(answer, claimed=actual, difference=difference)
+    of_small_batches = None
+    for proved in _proofs(answer, ground, dict.fromkeys((given, actual))):
+        if proved.proved.every_size:
+            return replace(proved, outcome="right")
+        of_small_batches = of_small_batches or proved
+    if of_small_batches is None:
+        return _refuted(answer, ground)
+    return _at_further_sizes(of_small_batches, ground)
+
+
+def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
+    """What is right, and where the formula has no value although the gradient has one."""
+    if answer.outcome != "right" or claim.written is None:
+        return answer
+    given = {} if upstream is None else {ground.chain.upstream.name: upstream}
+    found = narrowing(ground.chain, answer.of, claim.written, given)
+    if found is None:
+        return answer
+    return replace(answer, narrowing=found, outcome="right" if found.is_thin else "narrower")
+
+
+def _proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
+    """The answer with every proof that is found, for small batches or for every size."""
     for condition, sure, renamed in _grounds_of_proof(ground):
-        for claimed in dict.fromkeys((given, actual)):
+        for claimed in claims:
             try:
                 proved = sure.proved(answer.of, claimed.xreplace(renamed))
             except NOT_DECIDED:
                 continue
-            return replace(
-                answer,
-                outcome="right",
-                claimed=claimed,
-                proved=proved,
-                difference=difference,
-                conditions=(*answer.conditions, *condition),
-            )
-    return _refuted(replace(answer, claimed=actual, difference=difference), ground)
+            conditions = (*answer.conditions, *condition)
+            yield replace(answer, claimed=claimed, proved=proved, conditions=conditions)
+
+
+def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
+    """What is proved for small batches alone is right only if it is at other sizes too."""
+    found = agreement(Question(ground.chain, answer.of, answer.claimed))
+    if found.differs is not None:
+        return _refuted(replace(answer, proved=None), ground, found.differs)
+    answer = replace(answer, agreement=found)
+    return replace(answer, outcome="right") if found.is_exact else answer
 
 
 def _grounds_of_proof(ground: Ground):
@@ -186,12 +234,14 @@ def _wrong(answer: Answer, ground: Ground, claimed: Expr) -> Answer:
     return _refuted(replace(answer, claimed=claimed, difference=difference), ground)
 
 
-def _refuted(answer: Answer, ground: Ground) -> Answer:
-    """Wrong, where there is a counterexample; without one the answer stays undecided."""
-    found = counterexample(ground.chain, answer.of, answer.claimed)
+def _refuted(answer: Answer, ground: Ground, at: Mapping[Axis, int] | None = None) -> Answer:
+    """Wrong, where there is a counterexample, at the sizes ``at`` if the smallest show none;
+    without one the answer stays undecided.
+    """
+    found = counterexample(ground.chain, answer.of, answer.claimed, at=at)
     if found is None:
         return answer
-    why = WrongClaim(ground, answer.of, answer.claimed)
+    why = WrongClaim(ground, answer.of, answer.claimed) if at is None else WrongAtSizes(found)
     return replace(answer, outcome="wrong", refutation=Refutation(None, found, why))
 
 

@@ -19,7 +19,8 @@ examples:
   check NAME --of x "gain*(dy - dy.mean(0))"
   check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
   cat backward.py | check NAME --json -
-exit status: 0 proved right; 1 wrong, or neither proved nor refuted; 2 not understood,
+exit status: 0 right; 1 wrong, neither proved nor refuted, or without a value on a part of the
+data ("right where x > 0"); 2 not understood,
 which --json answers too, with the outcome "not understood" and the problem
 """
 
@@ -42,7 +43,7 @@ def check_command(
         help="an expression, in torch or in the project's notation; - reads standard input",
     )
     parser.add_argument("--of", metavar="INPUT", help="whose gradient it is (the first input)")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="read it from a file")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="read it from a file, or -")
     parser.add_argument(
         "--let",
         action="append",
@@ -103,6 +104,8 @@ def _text(options: argparse.Namespace) -> tuple[str, str]:
             "there is no formula" if options.file is None else "there are two formulas",
             "give one as an argument, with --file FILE, or as - for standard input",
         )
+    if "-" in (options.formula, str(options.file)):
+        return _decoded(_standard_input(), "standard input"), "standard input"
     if options.file is not None:
         try:
             with options.file.open("rb") as stream:
@@ -111,9 +114,19 @@ def _text(options: argparse.Namespace) -> tuple[str, str]:
             raise QuestionError(
                 f"{options.file} cannot be read: {error.strerror}", "name a text file"
             ) from None
-    if options.formula == "-":
-        return _decoded(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input"), "standard input"
     return options.formula, "formula"
+
+
+def _standard_input() -> bytes:
+    try:
+        if sys.stdin is not None:
+            return sys.stdin.buffer.read(LARGEST_FILE + 1)
+        why = "it is closed"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is closed"
+    raise QuestionError(
+        f"standard input cannot be read: {why}", "write the formula as an argument, or --file FILE"
+    )
 
 
 def _decoded(content: bytes, where: str) -> str:

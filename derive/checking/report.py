@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
-from sympy import Expr, Float, cancel
+from sympy import Expr, Float, Rational, cancel
 
 from derive.checking.explaining.fitting import is_simple_size_function
 from derive.checking.explaining.terms import Comparison, TermDifference
 from derive.checking.numbers.counterexample import Counterexample, rows
+from derive.checking.numbers.further import Agreement
 from derive.checking.verdict import Answer, Refutation, Verdict
 from derive.proof import in_words as proof_in_words
 from derive.symbols import is_constant
-from derive.text import formula
+from derive.text import formula as written
 
 MOST_DIFFERENCES = 8
 LONGEST_NUMBER = 24
+TOO_LONG = 10**40
+MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
 INDENT = "    "
 AT_KINK = (
     "it differs only where a choice is made between equals (a zero, a tie): there is no derivative "
@@ -23,12 +27,21 @@ AT_KINK = (
 )
 
 
+def formula(e: Expr) -> str:
+    """As it is written, but numbers that are too long to be read as their first digits."""
+    long = {n: Float(n, 8) for n in e.atoms(Rational) if max(abs(n.p), n.q) >= TOO_LONG}
+    return written(e.xreplace(long))
+
+
 def text_of(verdict: Verdict) -> str:
     """The whole answer: what is wrong first, then what is right."""
     lines = list(_headline(verdict))
     for answer in verdict.answers:
-        if verdict.single or answer.outcome != "right":
+        if verdict.single or answer.outcome not in ("right", "narrower"):
             lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]
+    if verdict.shapes:
+        lines.append(f"read with {verdict.shapes}")
+        lines += [f"{INDENT}with {words}" for words in verdict.other_shapes]
     return "\n".join(lines)
 
 
@@ -36,7 +49,7 @@ def _headline(verdict: Verdict) -> Iterator[str]:
     forward = verdict.definition.snake
     if verdict.single:
         answer = verdict.answers[0]
-        yield f"{answer.outcome}: {answer.name} of {forward}{_under(answer)}"
+        yield f"{_outcome(answer)}: {answer.name} of {forward}{_under(answer)}"
         return
     wrong = verdict.first_wrong
     if wrong is not None:
@@ -45,14 +58,20 @@ def _headline(verdict: Verdict) -> Iterator[str]:
         yield f"{verdict.outcome}: {len(verdict.answers)} gradients of {forward}"
     width = max(len(a.name) for a in verdict.answers)
     for answer in verdict.answers:
-        state = answer.outcome
+        state = _outcome(answer)
         if answer.inherits and state == "right":
             state = "follows: right, if the wrong lines above were mended"
-        proved = f"  proved {_proved(answer)}" if answer.proved and not answer.inherits else ""
+        proved = f"  {_proved(answer)}" if answer.proved and not answer.inherits else ""
         note = f"  ({answer.note})" if answer.note else ""
         yield f"{INDENT}line {answer.line:>3}  {answer.name:{width}}  {state}{proved}{note}"
     for condition in dict.fromkeys(c for a in verdict.answers for c in a.conditions):
         yield f"{INDENT}for {condition}"
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.narrowing is None:
+        return answer.outcome
+    return f"right where {answer.narrowing}; torch gives NaN elsewhere"
 
 
 def _under(answer: Answer) -> str:
@@ -60,22 +79,40 @@ def _under(answer: Answer) -> str:
 
 
 def _proved(answer: Answer) -> str:
-    return "for every size" if answer.proved.every_size else f"for {_sizes(answer)}"
+    if answer.proved.every_size:
+        return "proved for every size"
+    return f"proved for {_sizes(answer.proved.sizes)}; {_further(answer.agreement)}"
 
 
-def _sizes(answer: Answer) -> str:
-    batches = answer.proved.sizes
-    return "; ".join(", ".join(f"{axis} = {n}" for axis, n in batch) for batch in batches)
+def _sizes(batches) -> str:
+    """``NxC = 2x3, 3x4``"""
+    names = "x".join(axis for axis, _ in batches[0])
+    return f"{names} = {', '.join('x'.join(str(n) for _, n in batch) for batch in batches)}"
+
+
+def _further(found: Agreement) -> str:
+    """What is known of other sizes than those that were proved."""
+    if found.is_exact:
+        sizes = _sizes(found.sizes)
+        return f"it agrees exactly at the sizes {sizes}; not proved for every size"
+    return f"not proved for every size, and not compared exactly at further sizes ({found.unknown})"
 
 
 def _details(answer: Answer) -> Iterator[str]:
-    if answer.outcome == "right":
+    if answer.outcome in ("right", "narrower"):
         yield f"proved: {proof_in_words((answer.proved,))}"
+        if answer.agreement is not None:
+            yield f"further: {_further(answer.agreement)}"
+            yield f"{INDENT}(claim and gradient at random data, modulo primes of 60 bits)"
         if answer.note:
             yield f"note: it {answer.note}"
         return
     if answer.outcome == "undecided":
-        yield f"{answer.name}: neither proved nor refuted"
+        if answer.proved is not None:
+            batches = _sizes(answer.proved.sizes)
+            yield f"the three batches agree, {batches}; {_further(answer.agreement)}"
+        else:
+            yield f"{answer.name}: neither proved nor refuted"
         yield f"{INDENT}{_evidence(answer)}"
         return
     yield f"line {answer.line}: {answer.source.strip()}" if answer.line > 1 else answer.source
@@ -161,11 +198,25 @@ def _counterexample(found: Counterexample) -> Iterator[str]:
 
 def _nested(value) -> str:
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_nested, value))}]"
+        return f"[{', '.join(_abbreviated(list(map(_nested, value))))}]"
     text = str(value)  # 1/8, not 0.125: these numbers are exact
     if isinstance(value, Expr) and (value.has(Float) or len(text) > LONGEST_NUMBER):
         return f"about {value.evalf(10)}"
     return text
+
+
+def _abbreviated(items: list[str]) -> Iterator[str]:
+    """Of many items equal ones in a row once, and of many of these the first and the last."""
+    if len(items) <= MOST_ITEMS:
+        yield from items
+        return
+    runs = [(item, len(list(run))) for item, run in groupby(items)]
+    middle = len(runs) - 2 * SHOWN_ITEMS
+    for i, (item, count) in enumerate(runs):
+        if middle < 2 or not SHOWN_ITEMS <= i < SHOWN_ITEMS + middle:
+            yield item if count == 1 else f"{item} ({count} times)"
+        elif i == SHOWN_ITEMS:
+            yield f"... ({sum(n for _, n in runs[i : i + middle])} more)"
 
 
 def json_of(verdict: Verdict) -> dict:
@@ -174,6 +225,8 @@ def json_of(verdict: Verdict) -> dict:
         "forward": verdict.definition.snake,
         "outcome": verdict.outcome,
         "status": verdict.status,
+        "shapes": verdict.shapes,
+        "other_shapes": list(verdict.other_shapes),
         "gradients": [_answer_as_data(answer) for answer in verdict.answers],
     }
 
@@ -187,6 +240,7 @@ def _answer_as_data(answer: Answer) -> dict:
         "conditions": list(answer.conditions),
         "inherits": answer.inherits,
         "note": answer.note,
+        "where": [] if answer.narrowing is None else list(answer.narrowing.where),
         "difference": None if answer.difference is None else float(answer.difference),
         "proved": None,
     }
@@ -194,6 +248,13 @@ def _answer_as_data(answer: Answer) -> dict:
         data["proved"] = {
             "sizes": [dict(batch) for batch in answer.proved.sizes],
             "every_size": answer.proved.every_size,
+        }
+    data["further"] = None
+    if answer.agreement is not None:
+        data["further"] = {
+            "sizes": [dict(batch) for batch in answer.agreement.sizes],
+            "exact": answer.agreement.is_exact,
+            "unknown": answer.agreement.unknown,
         }
     if answer.refutation is not None:
         data |= _refutation_as_data(answer.refutation)

@@ -11,12 +11,14 @@ from sympy import Expr
 from derive.checking.explaining.neighbours import Neighbour
 from derive.checking.explaining.terms import Comparison
 from derive.checking.numbers.counterexample import Counterexample
+from derive.checking.numbers.further import Agreement
+from derive.checking.numbers.narrowing import Narrowing
 from derive.checking.reading import Misaligned
 from derive.definition import Definition
 from derive.proof import ProvedGradient
 from derive.symbols import Tensor
 
-Outcome = Literal["right", "wrong", "undecided"]
+Outcome = Literal["right", "narrower", "undecided", "wrong"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,10 @@ class Answer:
 
     ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
     only if the wrong lines above are mended, ``difference`` is the largest that was found between
-    claim and gradient, relative to the gradient, in numbers of 50 digits.
+    claim and gradient, relative to the gradient, in numbers of 50 digits. ``agreement`` tells what
+    was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
+    says where the formula has a value, if the gradient has one elsewhere too; the outcome is
+    "narrower" where that is more than single numbers.
     """
 
     of: Tensor
@@ -70,6 +75,8 @@ class Answer:
     proved: ProvedGradient | None = None
     refutation: Refutation | None = None
     difference: float | None = None
+    agreement: Agreement | None = None
+    narrowing: Narrowing | None = None
     conditions: tuple[str, ...] = ()
     inherits: bool = False
     note: str = ""
@@ -81,26 +88,34 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answers in the order of the lines; ``single`` where the text was one formula."""
+    """The answers in the order of the lines; ``single`` where the text was one formula.
+
+    ``shapes`` are those that the text was read in, where inputs may have any number of dimensions,
+    ``other_shapes`` what came of others that it fits.
+    """
 
     definition: Definition
     answers: tuple[Answer, ...]
     single: bool = True
+    shapes: str = ""
+    other_shapes: tuple[str, ...] = ()
     outcome: Outcome = field(init=False)
 
     def __post_init__(self):
         outcomes = [answer.outcome for answer in self.answers]
-        worst = next((o for o in ("wrong", "undecided") if o in outcomes), "right")
+        worst = next((o for o in ("wrong", "undecided", "narrower") if o in outcomes), "right")
         object.__setattr__(self, "outcome", worst)
 
     @property
     def right(self) -> bool | None:
-        """True if everything is proved, False if something is refuted, None where neither."""
-        return {"right": True, "wrong": False, "undecided": None}[self.outcome]
+        """True if everything is proved, False if something is refuted, None where neither, or where
+        a formula has no value on a part of the data.
+        """
+        return {"right": True, "wrong": False}.get(self.outcome)
 
     @property
     def status(self) -> int:
-        """The exit status: 0 right, 1 wrong or undecided."""
+        """The exit status: 0 right, 1 wrong, undecided or narrower."""
         return 0 if self.right else 1
 
     @property

@@ -11,6 +11,7 @@ from derive.checking.explaining.neighbours import Neighbour, neighbour_of
 from derive.checking.explaining.terms import Comparison
 from derive.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.checking.numbers.arithmetic import Unevaluable
+from derive.checking.numbers.counterexample import Counterexample
 from derive.symbols import Tensor, tensors_in
 
 NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)
@@ -55,6 +56,23 @@ class WrongClaim:
             like = other.name != self.of.name and other.home == self.of.home
             if like and ground.difference(other, self.claimed) < EQUAL:
                 yield f"it is d{other.name}, the gradient by {other.name}"
+
+
+@dataclass(frozen=True)
+class WrongAtSizes:
+    """A claim that is right for small batches, and wrong at the sizes of a counterexample."""
+
+    counterexample: Counterexample
+
+    def comparison(self) -> None:
+        return None
+
+    def neighbour(self) -> None:
+        return None
+
+    def hints(self) -> tuple[str, ...]:
+        sizes = ", ".join(f"{axis} = {n}" for axis, n in self.counterexample.point.sizes)
+        return (f"for batches of 2, 3 and 4 it is the gradient; at {sizes} it is not",)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """A forward, its gradients and a claim in numbers: fifty digits, or exact.
 
-arithmetic.py     the two arithmetics: fifty digits, and exact_numbers.py
+arithmetic.py     the arithmetics: fifty digits, exact_numbers.py, and residues.py, which is exact
+                  at random data (fields.py: modulo primes)
 evaluation.py     expressions at a point; points.py: points, simple and random
 comparison.py     a claim beside the gradient
+further.py        at which further sizes they agree
 counterexample.py the smallest point at which they differ; search.py finds it, confirmation.py
                   asks SymPy
 """

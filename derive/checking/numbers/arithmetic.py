@@ -1,4 +1,5 @@
-"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``.
+"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``,
+and modulo primes in ``residues.py``.
 
 An arithmetic turns SymPy's numbers into its own and adds, multiplies, raises, compares and applies
 functions. It raises `Undefined` where mathematics gives no real number (1/0, log(-1)), and
@@ -14,6 +15,8 @@ from collections.abc import Callable, Sequence
 import mpmath
 import sympy
 from sympy import Expr, Float, Integer
+
+from derive.checking.literal import Beside, Logarithm, Power, Quotient
 
 DIGITS = 50
 LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
@@ -45,13 +48,23 @@ BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asin
 
 
 class Arithmetic:
-    """What the two have in common: what is decided by comparing."""
+    """What they have in common: what is decided by comparing."""
 
     def compare(self, a, b) -> int:
         raise NotImplementedError
 
     def chosen(self, function: type, values: Sequence):
-        """The value of a function that is decided by comparing, or None: it is another one."""
+        """The value of a function that is decided by comparing, or of an operation as it was typed;
+        None: it is another one.
+        """
+        if function is Quotient:
+            return self.multiply([values[0], self.power(values[1], self.number(Integer(-1)))])
+        if function is Power:
+            return self.power(*values)
+        if function is Logarithm:
+            return self.apply(sympy.log, values)
+        if function is Beside:
+            return values[0]
         if function in (sympy.Max, sympy.Min):
             wanted = 1 if function is sympy.Max else -1
             best = values[0]

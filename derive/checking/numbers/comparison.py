@@ -11,6 +11,7 @@ from derive.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
 from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Index, Point
 from derive.checking.numbers.exact_numbers import Exact
+from derive.checking.numbers.residues import Residues
 from derive.symbols import Tensor, tensors_in
 
 VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
@@ -46,11 +47,25 @@ class Comparison:
     @property
     def different(self) -> list[Index]:
         """The entries that differ."""
-        pairs = [(i, self.expected[i], got) for i, got in self.got.items() if got is not UNDEFINED]
         if isinstance(self.arithmetic, Exact):
-            return [i for i, a, b in pairs if self.arithmetic.compare(a, b)]
+            return [i for i, a, b in self._pairs if self.arithmetic.compare(a, b)]
+        if isinstance(self.arithmetic, Residues):
+            return [i for i, a, b in self._pairs if a != b]
         visible = VISIBLE * self._largest_entry
-        return [i for i, a, b in pairs if abs(a - b) > visible]
+        return [i for i, a, b in self._pairs if abs(a - b) > visible]
+
+    @property
+    def is_visibly_different(self) -> bool:
+        """Whether residues belong to real numbers that differ."""
+        pairs = [(a.real, b.real) for _, a, b in self._pairs]
+        entries = [abs(number) for pair in pairs for number in pair]
+        visible = VISIBLE * max([*entries, NEGLIGIBLE * self.scale])
+        return any(abs(a - b) > visible for a, b in pairs)
+
+    @property
+    def _pairs(self) -> list[tuple[Index, object, object]]:
+        """The entries of which both have a number."""
+        return [(i, self.expected[i], got) for i, got in self.got.items() if got is not UNDEFINED]
 
     @property
     def _largest_entry(self):
@@ -87,7 +102,7 @@ class Question:
         got = claim.entries_or_undefined(self.claimed, home)
         at_kink = evaluation.at_kink or claim.at_kink
         operations = evaluation.operations + (claim.operations if claim is not evaluation else 0)
-        scale = evaluation.largest if isinstance(arithmetic, Floating) else 1
+        scale = 1 if isinstance(arithmetic, Exact) else evaluation.largest
         return Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
 
     def statements(self) -> list[Tensor]:

@@ -29,7 +29,13 @@ from derive.checking.numbers.comparison import largest_difference as largest_dif
 from derive.checking.numbers.confirmation import confirm
 from derive.checking.numbers.evaluation import UNDEFINED, Index, Point
 from derive.checking.numbers.exact_numbers import Exact
-from derive.checking.numbers.points import RANGES, complexity, generic_point, smallest_sizes
+from derive.checking.numbers.points import (
+    RANGES,
+    complexity,
+    generic_point,
+    shrunk,
+    smallest_sizes,
+)
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
 from derive.nodes import ArgMax, Max
@@ -39,6 +45,7 @@ READABLE = 30  # operations of an irrational number
 MOST_SIZES = 8  # at which rational data are looked for
 CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside)
 FOR_SIZES, FOR_RATIONALS, FOR_SHORTENING = 8000, 6000, 6000  # operations
+FOR_LARGE_SIZES = 200_000
 
 
 @dataclass(frozen=True)
@@ -81,15 +88,20 @@ Revealing = list[tuple[Mapping[Axis, int], Point]]
 
 
 def counterexample(
-    chain: Chain, of: Tensor, claimed: Expr, settled: Mapping[str, Expr] | None = None
+    chain: Chain,
+    of: Tensor,
+    claimed: Expr,
+    settled: Mapping[str, Expr] | None = None,
+    at: Mapping[Axis, int] | None = None,
 ) -> Counterexample | None:
     """The smallest example in which ``claimed`` is not the gradient of ``of``, or None: none was
     found.
 
-    ``settled`` are numbers for scalars, or the upstream gradient, that are to be kept.
+    ``settled`` are numbers for scalars, or the upstream gradient, that are to be kept; ``at`` are
+    sizes at which it is known to differ, where it does not at the smallest.
     """
     question, settled = Question(chain, of, claimed), dict(settled or {})
-    different, undefined = _revealing(question, settled)
+    different, undefined = _revealing(question, settled, at)
     found = (
         _rational(question, settled, different)
         or _shortest(question, settled, different[:1])
@@ -101,14 +113,15 @@ def counterexample(
     return found
 
 
-def _revealing(question: Question, settled) -> tuple[Revealing, Revealing]:
+def _revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
     """The smallest sizes, each with random data, at which the claim differs, and those at which it
     has no number.
     """
-    different, undefined, budget = [], [], Budget(FOR_SIZES)
-    for sizes, point in _random_data(question, settled):
+    different, undefined = [], []
+    budget = Budget(FOR_SIZES if at is None else FOR_LARGE_SIZES)
+    for sizes, point in _random_data(question, settled, at):
         try:
-            found = question.compared(point, Floating(), FOR_SIZES)
+            found = question.compared(point, Floating(), budget.left)
         except Unevaluable:
             budget.spend(50)
             continue
@@ -125,15 +138,15 @@ def _revealing(question: Question, settled) -> tuple[Revealing, Revealing]:
     return different, undefined
 
 
-def _random_data(question: Question, settled) -> Iterator[tuple[Mapping[Axis, int], Point]]:
+def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
     """Small sizes with random data, several where choices are made; at last a few larger sizes."""
     chain, definition = question.chain, question.chain.definition
     seeds = 3 if _chooses(question) else 1
     kind = _range_of_data(question, settled)
-    for sizes in smallest_sizes(definition):
+    for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
         for seed in range(seeds):
             yield sizes, generic_point(definition, chain.upstream, sizes, settled, seed, kind)
-    for point in random_points(definition, chain.upstream, 1, settled):
+    for point in random_points(definition, chain.upstream, 1, settled) if at is None else ():
         sizes = dict(point.sizes)
         yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
 

@@ -23,7 +23,7 @@ from derive.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
 from derive.made_axes import twins_in
 from derive.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis, MinusInfinity, Tensor, tensors_in
+from derive.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
 
 Index = tuple[int, ...]
 
@@ -90,9 +90,10 @@ class Evaluation:
     def largest(self):
         """The largest absolute value in all tensors that were computed; 1 if they are zero."""
         entries = (v for table in self._named.values() for v in table.entries.values())
-        return (
-            max((abs(v) for v in entries if v is not UNDEFINED and v is not BELOW), default=1) or 1
+        sizes = (
+            abs(getattr(v, "real", v)) for v in entries if v is not UNDEFINED and v is not BELOW
         )
+        return max(sizes, default=1) or 1
 
     def table(self, e: Expr) -> Table:
         """The entries of ``e`` along the axes along which it varies."""
@@ -198,11 +199,15 @@ class Evaluation:
 
     def _operation(self, e: Expr) -> Callable:
         operation = self._operation_on_numbers(e)
+        of_sizes = is_number_or_size(e)  # which are equal, or are not: there is no derivative
 
         def compute(*values):
             if any(value is BELOW for value in values):
                 return self._in_the_limit(e, values)
-            return operation(*values)
+            at_kink = self.at_kink
+            value = operation(*values)
+            self.at_kink = at_kink if of_sizes else self.at_kink
+            return value
 
         return compute
 

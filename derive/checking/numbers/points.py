@@ -20,6 +20,7 @@ from derive.symbols import Axis, Tensor, size_divisors
 Values = dict[str, dict[Index, Expr]]
 
 LARGEST = 12  # product of the sizes of the independent axes that are tried one after the other
+LONG_NUMBER = 10**30  # what is longer is not read
 MOST_ENTRIES = 4000  # of all the data of a random point together
 
 # The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
@@ -68,6 +69,16 @@ def smallest_sizes(definition: Definition, largest: int = LARGEST) -> Iterator[d
                 yield chosen
 
 
+def shrunk(definition: Definition, sizes: Mapping[Axis, int]) -> Iterator[dict[Axis, int]]:
+    """The sizes with all but the largest as small as is allowed, then less and less so."""
+    largest = max(sizes, key=lambda axis: sizes[axis])
+    for small in (1, 2, 3):
+        chosen = {a: n if a == largest else min(n, small) for a, n in sizes.items()}
+        if allows(definition, chosen):
+            yield chosen
+    yield dict(sizes)
+
+
 def _factorisations(total: int, parts: int) -> Iterator[tuple[int, ...]]:
     if parts == 0:
         if total == 1:
@@ -86,8 +97,9 @@ def generic_point(
     settled: Mapping[str, Expr],
     seed: int,
     kind: int = 0,
+    grain: int = 997,
 ) -> Point:
-    """Random rationals of three digits, from the range ``kind``."""
+    """Random rationals from the range ``kind``, each one of ``grain``: of three digits, or more."""
     draw = random.Random(f"{seed} {[sizes[axis] for axis in definition.independent_axes]}")
     low, high = RANGES[kind]
     whole = definition.sizes_from(sizes)
@@ -100,7 +112,7 @@ def generic_point(
         if t.role == "label":
             axis = indexed_axis(definition, t)
             return Integer(draw.randrange(whole[axis] if axis else 1))
-        share = Fraction(draw.randint(1, 997), 998)
+        share = Fraction(draw.randint(1, grain), grain + 1)
         if t.role == "scalar" and kind == 0:
             default = float(definition.default_at(defaults[t.name], sizes))
             near_default = Rational(Fraction(default).limit_denominator(10**9))
@@ -203,7 +215,8 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
 def complexity(e: Expr) -> float:
     """How much there is to read: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), and anything else after."""
     if e.is_Rational:
-        return abs(int(e.p)) + 2.5 * (e.q != 1) + int(e.q) - 1 + 1.5 * (e.p < 0)
+        above, below = (min(int(n), LONG_NUMBER) for n in (abs(e.p), e.q))
+        return above + 2.5 * (below != 1) + below - 1 + 1.5 * (e.p < 0)
     share, rest = e.as_coeff_Mul()
     if isinstance(rest, log) and rest.args[0].is_Rational:
         return 5 + complexity(rest.args[0]) + complexity(share) - 1

@@ -29,6 +29,7 @@ from derive.checking.numbers.points import (
 )
 from derive.symbols import Axis, Tensor, is_number_or_size, tensors_in
 
+MANY = 24  # entries of a tensor
 NEAREST = 3  # inputs of which two are changed together
 
 
@@ -198,11 +199,21 @@ class Search:
                 found.append(t)
         return found
 
+    def _of_one_entry(self, values: Values, t: Tensor) -> Values:
+        """Of many entries, which are not gone through one by one, all 0 but one, if that does."""
+        places = self.places(t)
+        for kept in places[:2] if len(places) > MANY else ():
+            trial = {i: n if i == kept else Integer(0) for i, n in values[t.name].items()}
+            if self.shows(values | {t.name: trial}):
+                return values | {t.name: trial}
+        return values
+
     def shortened(self, values: Values) -> Values:
         """The data with as little to read as is found, tensor by tensor, then entry by entry."""
         for t in (t for t in self.free if t.role in ("input", "given", "adjoint")):
             trial = values | {t.name: dict.fromkeys(values[t.name], Integer(0))}
             values = trial if trial != values and self.shows(trial) else values
+            values = self._of_one_entry(values, t)
         for t in self.free:
             for i in self.places(t):
                 for number in simpler(values[t.name][i], t):

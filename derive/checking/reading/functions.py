@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import truediv
 
 from sympy import (
     Abs,
@@ -18,6 +19,7 @@ from sympy import (
     Or,
     Piecewise,
     Pow,
+    Rational,
     cos,
     cosh,
     erf,
@@ -33,6 +35,7 @@ from sympy import (
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
+from derive.checking import literal
 from derive.checking.reading.operations import Operation, entry, tensor
 from derive.checking.reading.refusals import Refusal
 from derive.checking.reading.values import (
@@ -93,13 +96,23 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
 SYMPYS = {"Abs": "abs", "sign": "sign", "erf": "erf"}  # the notation's own names
 
+# The same as it is written, for those that have no value somewhere.
+AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
+    "log": literal.logarithm,
+    "log1p": lambda e: literal.logarithm(1 + e),
+    "sqrt": lambda e: literal.raised(e, Rational(1, 2)),
+    "rsqrt": lambda e: literal.raised(e, Rational(-1, 2)),
+    "reciprocal": lambda e: literal.divided(Integer(1), e),
+}
+
 functions: dict[str, Operation] = {}
 
 
 def applied(space: Space, name: str, x: Value) -> Value:
     """The function called ``name`` of every entry."""
     extent = x.extent**2 if name == "square" else x.extent.inside().inside()
-    result = pointwise(space, FUNCTIONS[name], [x], extent)
+    build = AS_WRITTEN.get(name) if space.as_written else None
+    result = pointwise(space, build or FUNCTIONS[name], [x], extent)
     if result.expression.has(I):
         raise Refusal(f"{name} of a negative number", "it is no real number")
     return result
@@ -135,7 +148,8 @@ def power(space: Space, base: Value, exponent: Value) -> Value:
         raise Refusal("a power of 0 that is no number", "it divides by 0")
     whole = e.is_Integer and e.is_nonnegative
     extent = base.extent ** int(e) if whole else _scaled(base.extent, e) + exponent.extent
-    result = pointwise(space, Pow, [base, exponent], extent)
+    build = literal.raised if space.as_written else Pow
+    result = pointwise(space, build, [base, exponent], extent)
     if result.expression.has(I):
         raise Refusal("a root of a negative number", "it is no real number")
     return result
@@ -150,7 +164,8 @@ def divided(space: Space, above: Value, below: Value) -> Value:
     if below.expression == 0:
         raise Refusal("this divides by 0", "mend the divisor")
     extent = product_of([above.extent, below.extent.inside()])
-    return pointwise(space, lambda a, b: a / b, [above, below], extent)
+    build = literal.divided if space.as_written else truediv
+    return pointwise(space, build, [above, below], extent)
 
 
 def subtracted(space: Space, a: Value, b: Value) -> Value:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from sympy import Integer, Rational
+from sympy import Expr, Integer, Rational
 
 from derive.chain import adjoint_of
 from derive.checking.reading.refusals import NotUnderstood, Refusal, printable
@@ -47,12 +47,14 @@ def exact(text: str) -> Value:
 class Names:
     """What the names of a text mean, before the text gives them another meaning.
 
-    ``let`` maps a person's names to those of the mathematics, or to numbers. Raises
-    `NotUnderstood` where it maps to something that there is not.
+    ``let`` maps a person's names to those of the mathematics, or to numbers; ``sizes`` are names
+    of sizes that no axis has. Raises `NotUnderstood` where a name is mapped to what there is not.
     """
 
-    def __init__(self, definition: Definition, let: Mapping[str, str]):
-        self.definition = definition
+    def __init__(
+        self, definition: Definition, let: Mapping[str, str], sizes: Mapping[str, Expr] = {}
+    ):
+        self.definition, self.sizes = definition, sizes
         statements = [s.tensor for s in definition.statements]
         scalars = [t for t, _ in definition.scalars]
         self.tensors = {t.name: t for t in (*definition.inputs, *scalars, *statements)}
@@ -117,6 +119,8 @@ class Names:
             default = Integer(self.definition.ignoring[0].default)
             return Value(default, (), IGNORED, storage=FORWARD)
         axis = self.axis(mapped)
+        if axis is None and mapped in self.sizes:
+            return number(self.sizes[mapped])
         return None if axis is None else number(space.size(axis))
 
     def gradient(self, of: Tensor, space: Space) -> Value:

@@ -46,13 +46,14 @@ class Claim:
     given: Expr | None
     misaligned: Misaligned | None = None
     note: str = ""
+    written: Expr | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
     """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
-    expression and not a backward of several lines.
+    expression and not a backward of several lines, ``by_name`` that it is in the notation.
     """
 
     definition: Definition
@@ -60,6 +61,7 @@ class Reading:
     upstream: Expr | None
     mentions_upstream: bool
     single: bool
+    by_name: bool = False
 
 
 def read(
@@ -68,16 +70,18 @@ def read(
     of: Tensor,
     let: Mapping[str, str] | None = None,
     source: str = "formula",
+    sizes: Mapping[str, Expr] = {},
 ) -> Reading:
     """What ``text`` claims about the gradients of ``definition``.
 
     A bare expression is about the gradient of ``of``; ``dgain = expression`` about that of gain.
     ``let`` maps names of the text to those of the mathematics, or to numbers; ``source`` is what
-    the text is called in messages. Raises `NotUnderstood` for whatever cannot be read.
+    the text is called in messages, and ``sizes`` are names of sizes that no axis has. Raises
+    `NotUnderstood` for whatever cannot be read.
     """
     text = Source(text, source)
     tree = text.parsed()
-    names = Names(definition, let or {})
+    names = Names(definition, let or {}, sizes)
     try:
         return _read(text, lines_of(tree), uses_notation(tree), names, of)
     except Refusal as error:
@@ -99,8 +103,12 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         second = _again(first, Space(space.definition, notation), lines, finals)
     claims = [_claim(name, first, second) for name in claimed]
     last = second
+    third = _again(first, Space(second.space.definition, notation, as_written=True), lines)
+    if third is not first:
+        claims = [_as_written(claim, third) for claim in claims]
+        last = third
     if not notation and not space.by_position and any(c.misaligned for c in claims):
-        last = _again(first, Space(second.space.definition, by_name=True), lines)
+        last = _again(first, Space(last.space.definition, by_name=True), lines)
         claims = [_with_name(claim, last) for claim in claims]
     return Reading(
         last.space.definition,
@@ -108,6 +116,7 @@ def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of:
         _upstream(first),
         first.reads_upstream,
         len(lines) == 1,
+        notation,
     )
 
 
@@ -169,6 +178,17 @@ def _misaligned_claim(
         spot = first.source.spot_of(place)
         misaligned = cell.broken or Misaligned(error.problem, error.remedy, spot)
         return replace(claim, misaligned=misaligned)
+
+
+def _as_written(claim: Claim, program: Program) -> Claim:
+    """A claim with what was typed."""
+    cell = program.cells.get(f"d{claim.of.name}")
+    if claim.actual is None or cell is None:
+        return claim
+    try:
+        return replace(claim, written=_laid(program, cell, claim.of)[0])
+    except Mismatch:
+        return claim
 
 
 def _laid(program: Program, cell: Cell, of: Tensor) -> tuple[Expr, str]:

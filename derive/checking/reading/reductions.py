@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from sympy import Expr, Mul, exp, log
 
+from derive.checking import literal
 from derive.checking.reading.functions import applied, maximum, minimum
 from derive.checking.reading.operations import Extremes, Operation, entry, reduced, truth
 from derive.checking.reading.refusals import Refusal
@@ -51,7 +52,8 @@ def variance(
         if not axes:
             raise Refusal("the variance of one number", "name a dimension that has a size")
         squares = summed((e - _mean_of(space, e, axes)) ** 2, axes, space.size)
-        return squares / (_count(space, axes) - less)
+        count = _count(space, axes) - less
+        return literal.divided(squares, count) if space.as_written else squares / count
 
     extent = ((input.extent + input.extent.inside()) ** 2).inside()
     return reduced(space, input, dim, keepdim, build, extent)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Integer, Mul, nan, oo, zoo
 
+from derive.checking.literal import with_lost
 from derive.checking.reading.refusals import Mismatch, Refusal
 from derive.definition import Definition
 from derive.nodes import renamed, summed
@@ -101,11 +102,12 @@ def number(e: int | Expr) -> Value:
 class Space:
     """The axes of a mathematics, their sizes, and the twins that a formula needed on the way.
 
-    It also counts the work that was done, and refuses what would take too long.
+    It also counts the work that was done, and refuses what would take too long. ``as_written``:
+    operations that have no value somewhere stay as they are typed (``literal.py``).
     """
 
-    def __init__(self, definition: Definition, by_name: bool = False):
-        self.definition, self.by_name = definition, by_name
+    def __init__(self, definition: Definition, by_name: bool = False, as_written: bool = False):
+        self.definition, self.by_name, self.as_written = definition, by_name, as_written
         self.by_position = False  # has a dimension been met by its number?
         self.work = 0
 
@@ -290,7 +292,10 @@ def pointwise(
     if kind is None:
         kind = NUMBER if all(value.kind == NUMBER for value in values) else TENSOR
     by_name = any(value.by_name for value in values)
-    return space.made(build(*expressions), dims, extent, kind=kind, by_name=by_name)
+    e = build(*expressions)
+    if space.as_written:
+        e = with_lost(e, expressions)
+    return space.made(e, dims, extent, kind=kind, by_name=by_name)
 
 
 def sum_of(extents: Iterable[Extent]) -> Extent:

@@ -1,0 +1,145 @@
+"""The shapes in which a forward may be meant whose inputs have any number of dimensions somewhere.
+
+In the mathematics an `Axes` is one axis. A formula in torch's words counts dimensions: for rows it
+sums over (0,), for sequences over (0, 1), for images over (0, 2, 3). So a text is read for each
+number of dimensions, with the axes that they are in the place of the `Axes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from sympy import Expr, Integer, Mul
+
+from derive.chain import adjoint_of
+from derive.composition import translated
+from derive.definition import Definition, Ignoring
+from derive.errors import NotationError
+from derive.splicing import spliced
+from derive.symbols import Axes, Axis, Tensor
+
+COUNTS = (1, 2, 3, 0)  # of the dimensions that are tried, the likeliest first
+MOST = 16  # ways together, where there are several
+LEADING = {2: ("B", "T"), 3: ("B", "T", "U")}
+LATER = {2: ("H", "W"), 3: ("D", "H", "W")}
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """A forward with certain axes in the place of each `Axes`: those in ``bound``.
+
+    ``words`` say it, '' where nothing is open; ``sizes`` are names of sizes that no axis has.
+    """
+
+    definition: Definition
+    bound: Mapping[Axis, tuple[Axis, ...]] = field(default_factory=dict)
+    words: str = ""
+
+    @property
+    def sizes(self) -> dict[str, Expr]:
+        return {axis.name: Integer(1) for axis, axes in self.bound.items() if not axes}
+
+    def same(self, claimed: Expr, other: Shapes, also: Expr) -> bool:
+        """Whether a claim about the forward as it was declared is another one in other shapes. It
+        is not known where the text made axes.
+        """
+        bound = _for_all(self.definition, other.bound)
+        sizes = {_flat(axis): Mul(*axes) for axis, axes in other.bound.items()}
+        try:
+            mine = translated(claimed, _tensors(other.definition), bound)
+        except (KeyError, NotationError):
+            return False
+        return mine == also.xreplace(sizes)
+
+
+def shapes_of(definition: Definition) -> Iterator[Shapes]:
+    """The forward as it was declared, and with other numbers of dimensions."""
+    open_axes = [axis for axis in definition.axes if isinstance(axis, Axes)]
+    choices = list(product(COUNTS, repeat=len(open_axes)))[:MOST]
+    for counts in choices:
+        bound = {
+            axis: _axes(definition, axis, count)
+            for axis, count in zip(open_axes, counts, strict=True)
+        }
+        words = ", ".join(_words(axis, axes) for axis, axes in bound.items())
+        if all(count == 1 for count in counts):
+            yield Shapes(definition, bound, words)
+            continue
+        try:
+            yield Shapes(_spread(definition, bound), bound, words)
+        except NotationError:  # the mathematics needs one axis there
+            continue
+
+
+def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
+    """The axes in the place of ``axis``, with names that are free."""
+    if count < 2:
+        return (axis,) * count
+    leads = any(t.home[:1] == (axis,) for t in definition.inputs)
+    taken = {other.name for other in definition.axes} | set(definition.position)
+    names = (LEADING if leads else LATER)[count]
+    if taken & {*names, *map(str.lower, names)}:
+        names = [f"{axis}_{i + 1}" for i in range(count)]
+    return tuple(map(Axis, names))
+
+
+def _flat(axis: Axis) -> Axis:
+    """Several dimensions as one, as a view makes it."""
+    return Axis(axis.name)
+
+
+def _words(axis: Axis, axes: tuple[Axis, ...]) -> str:
+    if not axes:
+        return f"no dimension for {axis}"
+    if len(axes) == 1:
+        return f"{axis} as one dimension"
+    return f"{axis} as ({', '.join(one.name for one in axes)})"
+
+
+def _for_all(definition: Definition, bound) -> dict[Axis, tuple[Axis, ...]]:
+    return {axis: (axis,) for axis in definition.axes} | dict(bound)
+
+
+def _tensors(definition: Definition) -> dict[str, Tensor]:
+    """Every tensor by its name, adjoints too."""
+    known = [*definition.inputs, *(t for t, _ in definition.scalars)]
+    known += [s.tensor for s in definition.statements]
+    return {t.name: t for t in (*map(adjoint_of, known), *known)}
+
+
+def _spread(definition: Definition, bound: Mapping[Axis, tuple[Axis, ...]]) -> Definition:
+    """The forward with other axes. Raises `NotationError` where it has none."""
+    several = set(bound)
+    if several & {axis for pair in definition.twins for axis in pair}:
+        raise NotationError("an axis was renamed", "one dimension alone has another name")
+    axes = _for_all(definition, bound)
+
+    def tensor(t: Tensor) -> Tensor:
+        return Tensor(t.name, spliced(t.home, axes), role=t.role, **t._assumptions_orig)
+
+    flattened = {_flat(axis): parts for axis, parts in bound.items() if len(parts) > 1}
+    tensors = {name: tensor(t) for name, t in _tensors(definition).items()}
+
+    def written(e):
+        return translated(e, tensors, axes) if isinstance(e, Expr) else e
+
+    return replace(
+        definition,
+        inputs=tuple(map(tensor, definition.inputs)),
+        scalars=tuple((tensor(t), written(default)) for t, default in definition.scalars),
+        statements=tuple(
+            replace(s, tensor=tensor(s.tensor), expression=written(s.expression))
+            for s in definition.statements
+        ),
+        axes=(*spliced(definition.axes, axes), *flattened),
+        flattened=(
+            *((flat, spliced(parts, axes)) for flat, parts in definition.flattened),
+            *flattened.items(),
+        ),
+        optional=tuple((tensor(t), default) for t, default in definition.optional),
+        ignoring=tuple(
+            Ignoring(tensor(i.label), tensor(i.kept), i.default) for i in definition.ignoring
+        ),
+    )

@@ -1,0 +1,165 @@
+"""A formula is read for every number of dimensions that its forward may have, and says which."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sympy import Integer, sqrt
+
+import derive
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
+from derive.chain import derive_chain
+from derive.checking.command import check_command
+from derive.checking.dimensions import shapes_of
+from derive.closed_form import close
+from derive.proof import prove
+
+N, C, S = Axis("N"), Axis("C"), Axes("S")
+Rows = Axes("N")
+
+
+class Affine(Forward):
+    """Of rows, sequences or images whose channels come last."""
+
+    x = Input(Rows, C)
+    gain = Input(C)
+    bias = Input(C)
+
+    dummy = gain * x
+    y = dummy + bias
+
+
+class PerChannel(Forward):
+    """Of rows, or of images whose channels come second, over all places."""
+
+    x = Input(N, C, S)
+    gain = Input(C)
+    eps = Scalar(1e-5)
+
+    mean = Sum(x, N, S) / (N * S)
+    diff = x - mean
+    var = Sum(diff**2, N, S) / (N * S)
+    xhat = diff / sqrt(var + eps)
+    y = gain * xhat
+
+
+class Mean(Forward):
+    x = Input(Rows)
+    target = Input(Rows)
+
+    loss = Sum((x - target) ** 2, Rows) / Rows
+
+
+TWO = "N as (B, T)"
+
+
+@pytest.mark.parametrize(
+    ("forward", "of", "text", "shapes"),
+    [
+        (Affine, "bias", "dy.sum((0, 1))", TWO),
+        (Affine, "bias", "dy.sum(0).sum(0)", TWO),
+        (Affine, "gain", "(dy*x).sum(dim=(0, 1))", TWO),
+        (Affine, "bias", "torch.einsum('btc->c', dy)", TWO),
+        (Affine, "bias", "dy.mean((0, 1))*B*T", TWO),
+        (Affine, "bias", "B, T, D = x.shape\ndbias = dy.sum(1).sum(0)", TWO),
+        (Affine, "bias", "dy.sum((0, 1, 2))", "N as (B, T, U)"),
+        (Affine, "bias", "dy", "no dimension for N"),
+        (Affine, "bias", "dy.sum(0)", "N as one dimension"),
+        (Affine, "bias", "dy.reshape(-1, C).sum(0)", "N as one dimension"),
+        (Affine, "bias", "dy.flatten(0, -2).sum(0)", "N as one dimension"),
+        (Affine, "x", "gain*dy", "N as one dimension"),
+        (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))", "S as (H, W)"),
+        (PerChannel, "gain", "(dy*xhat).sum((0, 2))", "S as one dimension"),
+        (PerChannel, "gain", "(dy*xhat).sum(0)", "no dimension for S"),
+        (Mean, "x", "2*dloss*(x - target)/(x.shape[0]*x.size(-1))", TWO),
+        (Mean, "x", "2*dloss*(x - target)/x.numel()", "N as one dimension"),
+    ],
+)
+def test_right_in_the_shape_that_it_was_written_for(forward, of, text, shapes):
+    verdict = derive.check(forward, text, of=of)
+    assert verdict.right and verdict.status == 0, verdict
+    assert verdict.shapes == shapes and f"read with {shapes}" in str(verdict)
+
+
+BATCH_NORM = (
+    "N, D = x.shape\n"
+    "dx = (1. / N) * gain * (var + eps)**(-1. / 2.) * (N * dout - torch.sum(dout, axis=0)"
+    " - (x - mean) * (var + eps)**(-1.0) * torch.sum(dout * (x - mean), axis=0))"
+)
+
+
+def test_the_batchnorm_of_the_course_has_no_places():
+    lets = {"dout": "dy"}
+    verdict = derive.check("batch_norm_biased", BATCH_NORM, let=lets)
+    assert verdict.right and verdict.shapes == "no dimension for S", verdict
+    wrong = derive.check("batch_norm_biased", BATCH_NORM.replace("1. / N", "2. / N"), let=lets)
+    assert wrong.right is False
+
+
+def test_right_in_one_shape_and_wrong_in_another_is_said():
+    verdict = derive.check(Mean, "2*dloss*(x - target)/x.shape[0]")
+    assert verdict.right and verdict.shapes == "N as one dimension"
+    assert "N as (B, T): wrong" in verdict.other_shapes and "N as (B, T): wrong" in str(verdict)
+
+
+def test_the_same_in_every_shape_is_said_too():
+    verdict = derive.check(Mean, "2*dloss*(x - target)/x.numel()")
+    assert verdict.other_shapes == (
+        "N as (B, T): right",
+        "N as (B, T, U): right",
+        "no dimension for N: right",
+    )
+
+
+@pytest.mark.parametrize(
+    ("forward", "of", "text"),
+    [
+        (Affine, "bias", "2*dy.sum((0, 1))"),
+        (Affine, "bias", "dy.mean((0, 1))"),
+        (Affine, "gain", "dy.sum((0, 1))"),
+        (Affine, "bias", "dy.sum(1)"),
+        (PerChannel, "gain", "(dy*xhat).sum((0, 2, 3))/x.shape[3]"),
+        (PerChannel, "gain", "(dy*xhat).sum(1)"),
+        (Mean, "x", "2*dloss*(x - target)/x.shape[1]"),
+        (Mean, "x", "dloss*(x - target)/x.numel()"),
+    ],
+)
+def test_wrong_in_every_shape_is_wrong(forward, of, text):
+    assert derive.check(forward, text, of=of).right is False
+
+
+def test_a_forward_of_one_shape_says_nothing_of_shapes():
+    verdict = derive.check("batch_norm", "dy.sum(0)", of="bias")
+    assert verdict.shapes == "" and "read with" not in str(verdict)
+
+
+def test_json_says_the_shape(capsys):
+    assert check_command(["mse", "2*dloss*(x - target)/(x.shape[0]*x.shape[1])", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["shapes"] == TWO
+
+
+@pytest.mark.parametrize("forward", [Affine, PerChannel, Mean])
+def test_a_forward_in_other_shapes_is_a_forward_and_is_proved(forward):
+    found = list(shapes_of(forward.definition))
+    assert [len(next(iter(shapes.bound.values()))) for shapes in found] == [1, 2, 3, 0]
+    for shapes in (found[1], found[3]):
+        assert prove(close(derive_chain(shapes.definition))).every_size
+
+
+def test_a_name_that_is_taken_is_left_to_its_owner():
+    class Taken(Forward):
+        x = Input(Rows, C)
+        B = Input(C)
+
+        y = x * B
+
+    axes = next(iter(list(shapes_of(Taken.definition))[1].bound.values()))
+    assert [axis.name for axis in axes] == ["N_1", "N_2"]
+    assert derive.check(Taken, "(dy*x).sum((0, 1))", of="B").right
+
+
+def test_where_a_size_is_one_its_name_is_the_number(tmp_path):
+    verdict = derive.check(PerChannel, "(dy*xhat).sum(0)*S", of="gain")
+    assert verdict.right and verdict.shapes == "no dimension for S"
+    assert list(shapes_of(PerChannel.definition))[3].sizes == {"S": Integer(1)}
