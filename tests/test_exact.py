@@ -36,7 +36,8 @@ other = Indicator("i1 of another row", "another row")
         - Sum(Abs(IndexedBase("v")[n]) * sign(IndexedBase("v")[n]), (n, 1, p)),
         log(i1 * p + i2 * q + 1 - i1 - i2) - i1 * log(p) - i2 * log(q),
         exp(x + y) - exp(x) * exp(y),
-        exp(x / 2) ** 2 - exp(x),
+        (exp(x / 2) + 1) ** 2 - exp(x) - 2 * exp(x / 2) - 1,
+        (sqrt(sqrt(x**2 + 1)) + 1) ** 2 - sqrt(x**2 + 1) - 2 * sqrt(sqrt(x**2 + 1)) - 1,
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
         tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
         tanh(x).diff(x) - (1 - tanh(x) ** 2),
@@ -69,6 +70,8 @@ def test_what_is_zero_is_recognised(e):
         exp(x + y) - exp(x) - exp(y),
         1 / (x * (x + 1)) - 1 / x,
         Abs(x) - x,
+        Abs(x) ** 2 - 4 * x**2,
+        Piecewise((x, x < y), (y, True)) ** 2 - 2 * Piecewise((x**2, x < y), (y**2, True)),
         i1 * other,
         i1 - i2,
         log(x * y) - log(x) - log(y),  # x and y may be negative

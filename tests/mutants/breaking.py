@@ -100,9 +100,12 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
         yield "always", lambda right, *args, **kwargs: True
         yield "never", lambda right, *args, **kwargs: False
         return
-    if returned in ("None", "str", "int") or returned.startswith("Iterator"):
+    special = function.__name__.startswith("__")
+    if special or returned in ("None", "str", "int") or returned.startswith("Iterator"):
         return
-    yield "off", lambda right, *args, **kwargs: _nothing(right, returned, args, kwargs)
+    kinds = [str(kind) for name, kind in function.__annotations__.items() if name != "return"]
+    if returned not in ("Expr", "Scaled", "Symbol") or "Expr" in kinds:
+        yield "off", lambda right, *args, **kwargs: _nothing(right, returned, args, kwargs)
     yield "wrong", lambda right, *args, **kwargs: _doubled(right(*args, **kwargs))
 
 
