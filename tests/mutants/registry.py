@@ -49,7 +49,7 @@ EMITTED = (
     "test_hard_forwards.py",
 )
 READ = ("test_reading.py", "test_check_formulas.py")
-ZERO = ("test_exact.py", "test_every_size.py", "test_small_batch.py", "test_position.py")
+ZERO = ("test_exact.py", "test_every_size.py", "test_small_batch.py", "test_hard_forwards.py")
 
 # A module, and the tests that watch it.
 ROOMS: dict[str, tuple[str, ...]] = {
