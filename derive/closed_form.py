@@ -52,7 +52,6 @@ from derive.traversal import everywhere
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
-quotients = tuple(i for i in identities if i.name == "common denominator")
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,6 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
     pairs = improved(pairs, knowledge, drafted.record)
     pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     pairs = improved(pairs, knowledge, drafted.record)
-    pairs = [(t, normal_form(e, t, quotients, knowledge, drafted.record)) for t, e in pairs]
     pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
     pairs, again = computed_again(pairs, taken, knowledge, drafted.record)
     pairs = evaluated_once(pairs, taken, drafted.record)

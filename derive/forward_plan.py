@@ -1,13 +1,13 @@
 """What the emitted forward computes: the output and the values that the backward reads, in a stable
 form.
 
-In: a `ClosedForm`. Out: the statements to compute, in order. Unneeded statements are left out; a
-part that the backward reads, or that is written twice, keeps its name. Four rewritings keep the
-numbers good:
+In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
+wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the
+backward reads, or that is written twice, keeps its name. Four rewritings keep the numbers good:
 
 - an exponential that overflows is taken of a difference to the largest, where that cancels
-  (``scaled.py``); the line is proved equal to its definition on small batches, or left as it is;
-- a mean square minus a squared mean is the mean square about the mean, proved likewise;
+  (``scaled.py``);
+- a mean square minus a squared mean is the mean square about the mean;
 - logarithms are split (``logarithms.py``);
 - a difference that sums to zero, such as ``x - mean``, is centred once more. The rounded mean of
   numbers near 1e4 is off by up to 5e-4 in float32, and every entry of the difference with it; what
@@ -17,33 +17,81 @@ numbers good:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, exp, expand
+from sympy import Add, Dummy, Expr, Mul, Pow, expand
 
 from derive.closed_form import ClosedForm
-from derive.exact import is_zero
+from derive.definition import Definition
+from derive.errors import UnprovedError
 from derive.facts import Facts, along
+from derive.line_proof import UNPROVED, Line, proved_lines
 from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
 from derive.parts import Value
-from derive.proof import batches_of
 from derive.relations import Relations
-from derive.small_batch import SmallBatch
-from derive.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
+from derive.symbols import Tensor, tensors_in
 
 
-def forward_plan(form: ClosedForm) -> tuple[Value, ...]:
-    """The statements that the forward function computes, the output among them."""
+def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
+    """The statements that the forward function computes, the output among them.
+
+    Each is proved; where one is not, it and the parts that it is made of stay as they are written.
+    Raises `UnprovedError` where that is no help.
+    """
+    written: frozenset[str] = frozenset()
+    while True:
+        lines = proved_lines(_planned(form, written), form)
+        wrong = {line.tensor.name: line for line in lines if line.how == UNPROVED}
+        if not wrong:
+            return lines
+        if wrong.keys() <= written:
+            line = next(iter(wrong.values()))
+            raise UnprovedError(
+                f"{form.definition.name}: the line of the forward {line.tensor} = "
+                f"{line.expression} is not what was written; nothing was emitted"
+            )
+        written |= _parts_of(wrong, form.relations)
+
+
+def _parts_of(names: Iterable[str], relations: Relations) -> frozenset[str]:
+    """The values of these names, and the parts that they are made of."""
+    parts, found, new = {p.tensor.name for p in relations.parts}, set(), set(names)
+    while new:
+        found |= new
+        read = {t.name for name in new for t in tensors_in(relations.by_name[name].expression)}
+        new = (read & parts) - found
+    return frozenset(found)
+
+
+def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
+    """The lines of the forward; the values of the names ``written`` as they are written."""
     relations = form.relations
     facts = Facts(relations)
     needed = {t.name for t in form.saved if t.role == "statement"} | {form.definition.output.name}
-    values = [_stable(value, facts) for value in relations.values]
+    values = [
+        _as_written(value, form.definition)
+        if value.tensor.name in written
+        else _stable(value, facts)
+        for value in relations.values
+    ]
     values = _needed(values, needed)
+    read = (t.name for v in values if v.tensor.name in written for t in tensors_in(v.expression))
+    needed.update(read)
     parts = {part.tensor.name for part in relations.parts}
     values = _inlined(values, lambda v, uses: v.tensor.name in parts and uses == 1, needed)
     values = _inlined(values, lambda v, uses: uses == 1 and _only_picked(v.tensor, values), needed)
     values = [_with_its_readers(value, values) for value in values]
-    return tuple(line for value in values for line in _centred(value, facts))
+    return [
+        line
+        for value in values
+        for line in ([value] if value.tensor.name in written else _centred(value, facts))
+    ]
+
+
+def _as_written(value: Value, definition: Definition) -> Value:
+    statement = definition.by_name.get(value.tensor.name)
+    return value if statement is None else Value(value.tensor, statement.expression)
 
 
 def _with_its_readers(value: Value, values: list[Value]) -> Value:
@@ -64,12 +112,10 @@ def _adds(e: Expr, name: str) -> bool:
 
 
 def _stable(value: Value, facts: Facts) -> Value:
-    """The value without what overflows or loses its digits, if that is proved to be the same."""
+    """The value without what overflows or loses its digits."""
     relations = facts.relations
     e = relations.scales.safe(picked_logarithms(value.expression, relations))
     e = _about_the_mean(e, relations)
-    if e != value.expression:
-        e = e if _are_equal(value.expression, e, facts) else value.expression
     return Value(value.tensor, split_logarithms(e, relations))
 
 
@@ -92,74 +138,16 @@ def _about_the_mean(e: Expr, relations: Relations) -> Expr:
     return e
 
 
-def _are_equal(a: Expr, b: Expr, facts: Facts) -> bool:
-    """Whether two forms of a line are proved equal: what differs in them, or else the whole."""
-    if isinstance(a, (Add, Mul)) and isinstance(b, type(a)):
-        left = a.func(*(arg for arg in a.args if arg not in b.args))
-        right = a.func(*(arg for arg in b.args if arg not in a.args))
-        if left != a and _are_equal(left, right, facts):
-            return True
-    if isinstance(a, Sum) and isinstance(b, Sum) and a.axes == b.axes:
-        return _are_equal(a.operand, b.operand, facts) or _is_zero(a - b, facts)
-    return a == b or _is_zero(a - b, facts)
-
-
 def _centred(value: Value, facts: Facts) -> list[Value]:
-    """The value, and a second line that centres it again where its sum is known to be zero."""
+    """The value, and a second line that centres it again where its sum is found to be zero."""
     e, tensor = value.expression, value.tensor
     if not isinstance(e, Add):
         return [value]
     missing = facts.centred_along(tensor)
-    if not missing or not _is_zero(Sum.over(e, missing), facts):
+    if not missing:
         return [value]
     count = Mul(*(facts.relations.size(axis) for axis in missing))
     return [value, Value(tensor, tensor - Sum.over(tensor, missing) / count)]
-
-
-def _is_zero(total: Expr, facts: Facts) -> bool:
-    """The forward relies on this fact, so it is proved as a gradient is: on explicit scalars.
-
-    One entry of each kind is enough, as it is for a gradient. Only the definitions at hand are
-    used: of what holds an exponential, then of all that ``total`` reads as well, then of what those
-    read. Everything before them is free, so that a line of a long forward is as quick to prove as
-    that of a short one; and so is a `Peak`, for which any number does.
-    """
-    definition, relations = facts.relations.definition, facts.relations
-    parts = {part.tensor.name: part.expression for part in relations.parts}
-    parts = {name: e for name, e in parts.items() if not isinstance(e, Peak)}
-    while found := [t for t in tensors_in(total) if t.name in parts]:
-        total = total.xreplace({t: along(parts[t.name], t) for t in found})
-    total = total.replace(lambda e: isinstance(e, exp), _of_minus_infinity)
-    axes = definition.in_order(axes_of(total))
-    sizes_of_batches = batches_of(definition)[:2]
-    exponential = set(relations.scales.known)
-    read = {t.name for t in tensors_in(total)}
-    before = {
-        t.name
-        for name in read & definition.by_name.keys()
-        for t in tensors_in(definition.by_name[name].expression)
-    }
-    for written_out in (exponential, exponential | read, exponential | read | before):
-        free = frozenset(definition.by_name.keys() - written_out)
-        batches = [SmallBatch(definition, sizes, free) for sizes in sizes_of_batches]
-        if all(
-            is_zero(batch.scalar(total, axes, i))
-            for batch in batches
-            for i in batch.representatives(axes, total)
-        ):
-            return True
-    return False
-
-
-def _of_minus_infinity(e: exp) -> Expr:
-    """exp(Piecewise((k, c), (-oo, True)) + u) = Piecewise((exp(k + u), c), (0, True))."""
-    for choice in (term for term in Add.make_args(e.exp) if isinstance(term, Piecewise)):
-        if any(value == MINUS_INFINITY for value, _ in choice.args):
-            rest = e.exp - choice
-            return Piecewise(
-                *((0 if v == MINUS_INFINITY else exp(v + rest), c) for v, c in choice.args)
-            )
-    return e
 
 
 def _needed(values: list[Value], needed: set[str]) -> list[Value]:

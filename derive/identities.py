@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sympy import Add, Expr, Mul, Pow, cancel, cosh, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, cosh, sinh, tanh
 
 from derive.choice_rules import (
     choose_once,
@@ -26,7 +26,7 @@ from derive.choice_rules import (
 )
 from derive.nodes import Reshaping, Sum, renamed, summed
 from derive.relations import Relations
-from derive.symbols import Tensor, axes_of, is_number_or_size
+from derive.symbols import Tensor, axes_of
 
 
 class Knowledge(Protocol):
@@ -127,9 +127,7 @@ def _move_out(node, knowledge):
 
 def _nest(node, knowledge):
     if isinstance(node, Sum) and isinstance(node.operand, Sum):
-        inner = node.operand
-        if not set(node.axes) & set(inner.axes):
-            return Sum.over(inner.operand, node.axes + inner.axes)
+        return Sum.over(node.operand.operand, node.axes + node.operand.axes)
     return None
 
 
@@ -161,33 +159,6 @@ def _reshaped_total(node, knowledge):
     if set(inner.binds) & set(others):
         return None
     return Sum.over(inner.operand, [*others, *inner.binds])
-
-
-def _common_denominator(node, knowledge):
-    if isinstance(node, Mul):
-        return _opposites_cancelled(node)
-    if not isinstance(node, Add):
-        return None
-    for divisor in _divisors(node):
-        terms = [term for term in node.args if divisor in _divisors(term)]
-        quotient = cancel(Add(*(term * divisor for term in terms)) / divisor)
-        if len(terms) > 1 and is_number_or_size(quotient.as_numer_denom()[1]):
-            return Add(quotient, *(term for term in node.args if term not in terms))
-    return None
-
-
-def _opposites_cancelled(product: Mul) -> Expr | None:
-    for divisor in _divisors(product):
-        if (opposite := -divisor) in product.args:
-            return -product / opposite * divisor
-    return None
-
-
-def _divisors(e: Expr) -> list[Expr]:
-    """The sums that the terms of ``e`` are divided by."""
-    factors = [f for term in Add.make_args(e) for f in Mul.make_args(term)]
-    found = [f.base for f in factors if isinstance(f, Pow) and isinstance(f.base, Add)]
-    return [b for b in dict.fromkeys(found) if b**-1 in factors and not is_number_or_size(b)]
 
 
 def _recognise(node, knowledge):
@@ -289,7 +260,7 @@ identities: tuple[Identity, ...] = (
     Identity(
         "nested sums",
         "Sum(Sum(a, C), N) = Sum(a, C, N)",
-        "the axes differ",
+        "always: along C the inner sum has ended",
         "two sums are one",
         _nest,
     ),
@@ -341,13 +312,6 @@ identities: tuple[Identity, ...] = (
         "all of the new axes are summed",
         "a sum does not depend on how the entries are counted",
         _reshaped_total,
-    ),
-    Identity(
-        "common denominator",
-        "a/(1 - s) - a*s/(1 - s) = a, and (s - 1)/(1 - s) = -1",
-        "1 - s is not zero; in the limit also there",
-        "the numerators over one denominator add up to a multiple of it",
-        _common_denominator,
     ),
     Identity(
         "definition",

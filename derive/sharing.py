@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import combinations
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
 
@@ -41,7 +40,7 @@ def shared(
     statements = _multiples_reused(statements, wanted, record)
     statements = _gradients_reused(statements, record)
     statements = _operands_named(statements, taken, record)
-    statements = _products_named(statements, products, taken, flows, record)
+    statements = _products_named(statements, products, flows, record)
     statements = _repeats_named(statements, taken, record)
     return _in_order_of_use(statements)
 
@@ -130,12 +129,11 @@ def _divides(factor: Expr) -> bool:
 def _products_named(
     statements: Pairs,
     products: dict[Tensor, Expr],
-    taken: set[str],
     flows: Callable[[Tensor, Tensor], bool],
     record: Record,
 ) -> Pairs:
     """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat =
-    gain*dy, or a pair.
+    gain*dy.
     """
     for tensor, product in products.items():
         factors = set(Mul.make_args(product))
@@ -144,13 +142,6 @@ def _products_named(
         if axes_of(product) == set(tensor.home):
             readers = {target for target, _ in statements if flows(tensor, target)}
             statements = _product_named(statements, tensor, product, record, readers)
-    for pair in _repeated_pairs(statements):
-        name = "_".join(t.name for t in pair)
-        if name not in taken:
-            axes = _axes_in_order(Mul(*pair), statements)
-            statements = _product_named(
-                statements, Tensor(name, axes, role="adjoint"), Mul(*pair), record
-            )
     return statements
 
 
@@ -180,22 +171,6 @@ def _product_named(
         why = f"the product is needed {uses} times: it is {tensor}"
         result.append((target, record.add(target, "share", e, after, why)))
     return result
-
-
-def _repeated_pairs(statements: Pairs) -> list[tuple[Tensor, Tensor]]:
-    """Pairs of tensors, one of them a gradient of full size, that stand together in three
-    products or more.
-    """
-    largest = max((len(tensor.home) for tensor, _ in statements), default=0)
-    counts: Counter[tuple[Tensor, Tensor]] = Counter()
-    for _, e in statements:
-        for product in _products_in(e):
-            tensors = sorted((f for f in product.args if isinstance(f, Tensor)), key=str)
-            for pair in combinations(tensors, 2):
-                roles = {t.role for t in pair}
-                if roles == {"adjoint", "input"} and len(axes_of(Mul(*pair))) == largest:
-                    counts[pair] += 1
-    return [pair for pair, count in counts.most_common() if count >= 3]
 
 
 def _products_in(e: Expr) -> list[Expr]:

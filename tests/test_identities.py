@@ -35,14 +35,16 @@ class Example(Forward):
     squashed = 2 * tanh(a) + 1
     gate = 1 / (1 + exp(-b))
     picked = Sum(OneHot(i, C) * a, C)
-    out = Sum(scaled * total, C, N) + Sum(picked, N) + s * Sum(k, K) + Sum(f, F)
+    columns = Sum(OneHot(i, C) * a, N)
+    out = Sum(scaled * total, C, N) + Sum(picked, N) + Sum(columns, C) + s * Sum(k, K) + Sum(f, F)
 
 
 D = Example.definition
 a, b, c, k, i, f = D.inputs
 s = D.scalars[0][0]
-centred, scaled, total, positive, picked = (
-    D.by_name[name].tensor for name in ("centred", "scaled", "total", "positive", "picked")
+centred, scaled, total, positive, picked, columns = (
+    D.by_name[name].tensor
+    for name in ("centred", "scaled", "total", "positive", "picked", "columns")
 )
 hot = OneHot(i, C)
 facts = Facts(relations_of(D))
@@ -82,14 +84,33 @@ EXAMPLES = {
         Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
         Sum.over(Unflatten.over(f**2, [F], [N, C]), [N, C]),
     ],
-    "common denominator": [
-        a / (c**2 + 1) + a * c**2 / (c**2 + 1),
-        b + 3 * a**2 * c / (a**2 + k**2 + 1) + 3 * c * (k**2 + 1) / (a**2 + k**2 + 1),
-        b * (-(a**2) - k**2 - 1) / (a**2 + k**2 + 1),
-    ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
     "nearer the output": [centred],
+}
+
+# What is like that and something else.
+OTHERS = {
+    "cancelled divisor": [(a / positive + b) / positive, positive * (a / positive**2 + b)],
+    "proper fraction": [(b - 1) / positive],
+    "one choice": [Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 2), (2, True))],
+    "one of the choices": [
+        Piecewise((b, a > 1), (0, True)) + Piecewise((0, a > 2), (k, True)),
+        Piecewise((b, a > 1), (c, True)) + Piecewise((k, a > 1), (0, True)),
+    ],
+    "hyperbolic quotient": [sinh(a) / cosh(b), sinh(a) * cosh(a)],
+    "constant factor": [Sum.over(c * a, [N, C])],
+    "total of a one-hot": [Sum.over(hot, [N])],
+    "power of a one-hot": [hot ** Integer(-1), hot**-s, a**2],
+    "one-hot picks": [hot * Sum.over(hot * a, [N]), hot * Sum.over(a, [C])],
+    "picked over itself": [hot * b / picked, a / picked, hot * a / columns, hot * a * picked],
+    "reshaped back": [Unflatten.over(Flatten(a, N, C, into=F), [F], [C, N])],
+    "reshaping a product": [Flatten(c * a, N, C, into=F)],
+    "total of a reshaped tensor": [Sum.over(Flatten(a * k, N, C, into=F), [K])],
+    "definition": [Sum.over(a, [C]), Sum.over(a**2, [N])],
+    "fact": [Sum.over(centred, [C]), Sum.over(centred**2, [N])],
+    "function from its value": [tanh(b), exp(b)],
+    "nearer the output": [c, total],
 }
 
 
@@ -116,3 +137,11 @@ def test_identities_leave_other_things_alone(identity):
     merged, split = Flatten(a, N, C, into=F), Unflatten.over(f, [F], [N, C])
     for e in (a, c, Sum.over(a * b, [N]), hot * a, merged, split, Sum.over(split, [N])):
         assert identity.rewrite(e, facts) is None
+
+
+@pytest.mark.parametrize(
+    "identity", (*identities, elimination, inversion), ids=lambda identity: identity.name
+)
+def test_what_does_not_fulfil_the_condition_is_left_alone(identity):
+    for e in OTHERS.get(identity.name, []):
+        assert identity.rewrite(e, facts) is None, e

@@ -1,0 +1,117 @@
+"""Wrong conditions, signs and factors, written by hand: the text of a function, and another."""
+
+Changes = tuple[tuple[str, str], ...]
+
+BY_HAND: dict[tuple[str, str], Changes] = {
+    ("derive.rules", "_nowhere"): (("return []", "return [(node.operand, upstream)]"),),
+    # what does not vary along an axis
+    ("derive.identities", "_move_out"): (
+        ("not axes_of(f) & carried", "not axes_of(f) >= carried"),
+        (
+            "summed(Mul(*inside), node.axes",
+            "summed(Mul(*inside), sorted(axes_of(Mul(*inside)), key=str)",
+        ),
+    ),
+    ("derive.identities", "_reshaped_back"): (
+        ("and node.axes == inner.into and node.into == inner.axes", ""),
+    ),
+    ("derive.identities", "_reshaped_outside"): (
+        ("not axes_of(f) & set(node.binds)", "True"),
+        ("if not outside or any(axes_of(f) & set(node.brings) for f in outside)", "if not outside"),
+    ),
+    ("derive.identities", "_reshaped_total"): (
+        ("if not set(inner.brings) <= set(node.axes)", "if not set(inner.brings) & set(node.axes)"),
+    ),
+    ("derive.identities", "_cancel"): ((">= 1", ">= -1"),),
+    ("derive.choice_rules", "choose_once"): (
+        ("[condition for _, condition in f.args] == conditions", "len(f.args) == len(conditions)"),
+    ),
+    ("derive.choice_rules", "choose_one_of"): (
+        ("if all(0 in pair for pair in pairs)", "if True"),
+        (" or conditions[:alike] != wider[:alike]", ""),
+    ),
+    ("derive.choice_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
+    ("derive.choice_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
+    ("derive.choice_rules", "one_hot_picks"): (
+        ("picked.axes == (hot.axis,)", "True"),
+        ("hot in factors and", ""),
+    ),
+    ("derive.choice_rules", "picked_over_itself"): (
+        ("hots and all(f in node.args for f in factors)", "hots"),
+        ("and picked.axes == (f.axis,)", ""),
+    ),
+    # the zero test: what it may not call zero, and what it must
+    ("derive.exact", "_logarithm_chosen"): (
+        ("if any(argument == 0 for", "if False and any(0 for"),
+    ),
+    ("derive.exact", "ZeroTest._power"): (
+        ("base.is_Rational and base > 0", "base.is_Rational"),
+        ("share = lcm(", "share = max("),
+    ),
+    ("derive.exact", "ZeroTest._signed"): (("return -symbol if flip", "return symbol if flip"),),
+    ("derive.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
+    ("derive.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
+    ("derive.exact", "ZeroTest._reduced"): (
+        ("and s.group not in groups", ""),
+        ("powers[i] % 2 if s in self.signs else 1", "1"),
+    ),
+    ("derive.cases", "vanishes_by_cases"): (("return False  # a case", "pass  # a case"),),
+    ("derive.cases", "_under_one_sum"): (
+        ("if not rest.free_symbols & set(sums[0].variables)", "if True"),
+        ("if len(sums) == 1", "if sums"),
+    ),
+    ("derive.cases", "_by_sizes"): (("if len({*limits}) < len(limits)", "if False"),),
+    ("derive.cases", "independent"): (("if not f.free_symbols & bound", "if True"),),
+    ("derive.cases", "_vanishes"): (
+        ("if between and case.has(*INFINITE)", "if case.has(*INFINITE)"),
+        ("if case.has(*CHOOSING) or not is_zero(case)", "if not is_zero(case)"),
+        ("sides = (1, -1, 0)", "sides = (1, -1)"),
+        ("sides = (1, -1, 0)", "sides = (1, 0)"),
+    ),
+    ("derive.cases", "_implied"): (
+        ("(more == 0 and side)", "more == 0"),
+        ("if side else (known, -known)", ""),
+    ),
+    ("derive.cases", "_chosen"): (
+        ("turned * side in HOLDS", "side in HOLDS"),
+        ("Integer(turned * side)", "Integer(side)"),
+    ),
+    ("derive.cases", "_at_the_edge"): (
+        ("slope.is_number and slope != 0", "slope != 0"),
+        ("s - asked / slope", "s + asked / slope"),
+    ),
+    ("derive.positive", "is_positive"): (("all(map(", "any(map("),),
+    ("derive.positive", "split_log"): (("is_positive(f)]", "True]"),),
+    ("derive.positive", "scaled"): (("if s.is_positive}", "}"),),
+    ("derive.positive", "_log_of_sum"): (("first + log(content)", "first"),),
+    ("derive.fractions", "Fractions._over_common_denominator"): (("max(common", "min(common"),),
+    ("derive.fractions", "Fractions._product"): (("+ power", ""),),
+    ("derive.fractions", "Fractions._inverse"): (
+        ("(1 / content), {primitive: 1}", "1, {primitive: 1}"),
+    ),
+    # the second route
+    ("derive.every_size", "_contracted"): (("and not other.has(variable)", ""),),
+    ("derive.every_size", "_summed_term"): (
+        ("count * outside * _numbered", "outside * _numbered"),
+        ("else count * term", "else term"),
+        (
+            "{v: Dummy(v.name, integer=True) for v in factor.variables}",
+            "{v: v for v in factor.variables}",
+        ),
+    ),
+    ("derive.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
+    ("derive.every_size", "_at_deltas"): (("and not other[0].has(plain[0])", ""),),
+    ("derive.every_size", "_connected"): (("if g[1] & own", "if False"),),
+    ("derive.every_size", "IndexedForward._position"): (("place * size + i - 1", "place + i - 1"),),
+    ("derive.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),
+    ("derive.every_size", "IndexedForward._recounted"): (("raise NotShown", "str"),),
+    ("derive.every_size", "_vanishes_under_sums"): (("if len(sums) == 1", "if sums"),),
+    # the first route
+    ("derive.small_batch", "SmallBatch._is_numbered_first"): (
+        ("if inner > met.get(part, 0)", "if inner"),
+    ),
+    ("derive.small_batch", "SmallBatch._treats_places_alike"): (
+        ("type(node) in INDIFFERENT", "True"),
+    ),
+    ("derive.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
+}

@@ -1,0 +1,149 @@
+"""The rooms whose functions are broken one after the other, with the tests that watch them.
+
+Every function of a room is broken automatically (``breaking.wrongs``), so that a new rule, identity
+or stage is watched from the day on which it is written; `BY_HAND` has what no machine would think
+of: a condition dropped, a sign, a factor. A rule is watched if one of the tests of its room fails.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from functools import partial
+
+from mutants.breaking import Mutant, exchange, functions_of, rewrite, wrongs
+from mutants.by_hand import BY_HAND
+from mutants.unnoticed import UNNOTICED
+
+TEXTBOOKS = "test_closed_form_quality.py::test_the_closed_form_is_the_textbooks"
+COUNTED = "test_closed_form_quality.py::test_no_more_is_read_saved_and_summed_than_by_hand"
+REST = (
+    "test_watched_rules.py",
+    "test_line_proof.py",
+    TEXTBOOKS,
+    COUNTED,
+    "test_derivation.py",
+    "test_proof.py",
+)
+SLOW = (  # for what nobody of these notices: ``make mutants`` with --slow
+    "test_closed_form_quality.py",
+    "test_steps.py",
+    "test_choices.py",
+    "test_chosen_by_number.py",
+    "test_masked_scores.py",
+    "test_hard_forwards.py",
+    "test_own_mathematics.py",
+    "test_stability.py",
+    "test_rounding.py",
+    "test_flatten.py",
+    "test_split.py",
+    "test_ignored_labels.py",
+    "test_codegen.py::test_generated_files_are_up_to_date",
+)
+EMITTED = (
+    "test_rounding.py",
+    "test_printer_tables.py",
+    "test_own_mathematics.py",
+    "test_flatten.py",
+    "test_choices.py",
+    "test_hard_forwards.py",
+)
+READ = ("test_reading.py", "test_check_formulas.py")
+ZERO = ("test_exact.py", "test_every_size.py", "test_small_batch.py", "test_hard_forwards.py")
+
+# A module, and the tests that watch it.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "derive.identities": ("test_identities.py", *REST),
+    "derive.choice_rules": ("test_identities.py", *REST),
+    "derive.rules": ("test_chain.py", *REST),
+    "derive.chain": ("test_chain.py", *REST),
+    "derive.choices": ("test_exact.py", *REST),
+    "derive.closed_form": REST,
+    "derive.rewriting": REST,
+    "derive.facts": REST,
+    "derive.parts": REST,
+    "derive.relations": REST,
+    "derive.factoring": REST,
+    "derive.common_sums": REST,
+    "derive.shares": REST,
+    "derive.sharing": REST,
+    "derive.alternatives": REST,
+    "derive.recomputation": REST,
+    "derive.cost": REST,
+    "derive.scaled": ("test_line_proof.py", "test_stability.py", *REST),
+    "derive.exponents": ("test_stability.py", *REST),
+    "derive.exponential_quotients": ("test_stability.py", *REST),
+    "derive.logarithms": ("test_line_proof.py", "test_stability.py", *REST),
+    "derive.forward_plan": ("test_line_proof.py", "test_stability.py", *REST),
+    "derive.line_proof": ("test_line_proof.py", "test_stability.py", *REST),
+    "derive.exact": ZERO,
+    "derive.cases": ZERO,
+    "derive.positive": ZERO,
+    "derive.fractions": ZERO,
+    "derive.every_size": ZERO,
+    "derive.indexed_sum": (*ZERO, "test_masked_scores.py"),
+    "derive.small_batch": ZERO,
+    "derive.proof": ("test_proof.py", *REST),
+    "derive.traversal": REST,
+    "codegen.lowering.expressions": EMITTED,
+    "codegen.lowering.frames": EMITTED,
+    "codegen.lowering.idioms": EMITTED,
+    "codegen.lowering.indices": EMITTED,
+    "codegen.lowering.reshapings": EMITTED,
+    "codegen.lowering.sums": EMITTED,
+}
+
+
+# Tables of words, of which every entry is left out and exchanged for another one.
+TABLES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("codegen.targets.torch.printer", "FUNCTIONS"): ("test_printer_tables.py",),
+    ("codegen.targets.torch.printer", "PULLBACKS"): ("test_printer_tables.py",),
+    ("codegen.targets.torch.printer", "ROOTS"): EMITTED,
+    ("codegen.targets.torch.printer", "EXTREMES"): EMITTED,
+    ("codegen.targets.torch.printer", "REDUCTIONS"): EMITTED,
+    ("codegen.targets.torch.printer", "UNSHIFTED"): ("test_stability.py",),
+    ("derive.checking.reading.vocabulary", "OPERATIONS"): READ,
+    ("derive.checking.reading.vocabulary", "RELATIONS"): READ,
+    ("derive.checking.reading.vocabulary", "ATTRIBUTES"): READ,
+    ("derive.checking.reading.vocabulary", "BUILTINS"): READ,
+    ("derive.checking.reading.vocabulary", "MODULES"): READ,
+}
+
+# Modules of the same folders that hold no rules: the notation, records, words and what is shown.
+ELSEWHERE = (
+    *("derive.array_node", "derive.declarations", "derive.definition", "derive.forward"),
+    *("derive.nodes", "derive.reshaping", "derive.statements", "derive.symbols", "derive.layout"),
+    *("derive.composition", "derive.splicing", "derive.made_axes", "derive.library"),
+    *("derive.command", "derive.derivation", "derive.errors", "derive.steps", "derive.writing"),
+    *("derive.findings", "derive.matrix_example", "derive.text"),
+)
+
+
+def names_of_mutants() -> Iterator[str]:
+    """The names of all that could be tried, those that nobody would notice included."""
+    for room in ROOMS:
+        for name, function in functions_of(room).items():
+            yield from (f"{room}: {name}: {words}" for words, _ in wrongs(function))
+
+
+def mutants() -> Iterator[Mutant]:
+    """All of them, room by room; those that are known to change nothing are left out."""
+    for room, watchers in ROOMS.items():
+        for name, function in functions_of(room).items():
+            for words, wrong in wrongs(function):
+                mutant = f"{room}: {name}: {words}"
+                if mutant not in UNNOTICED:
+                    yield Mutant(mutant, watchers, partial(exchange, function, wrong))
+    for (room, name), changes in BY_HAND.items():
+        function = functions_of(room)[name]
+        for old, new in changes:
+            words = f"{room}: {name}: {old!r} -> {new!r}"
+            yield Mutant(words, ROOMS[room], partial(rewrite, function, old, new))
+    for (module, name), watchers in TABLES.items():
+        table = getattr(importlib.import_module(module), name)
+        for key, other in zip(table, [*list(table)[1:], next(iter(table))], strict=True):
+            words = f"{module}: {name}: {key!r}"
+            yield Mutant(f"{words}: left out", watchers, partial(table.pop, key))
+            if table[other] != table[key]:
+                exchanged = partial(table.update, {key: table[other]})
+                yield Mutant(f"{words}: that of {other!r}", watchers, exchanged)

@@ -1,0 +1,63 @@
+"""What torch calls a function, and how it passes a gradient through it: every entry is right."""
+
+import pytest
+import sympy
+import torch
+
+from codegen.lowering import idioms
+from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS
+
+MEANT = {"log1p": lambda u: sympy.log(1 + u), "expm1": lambda u: sympy.exp(u) - 1}
+MEANT |= {"sigmoid": lambda u: 1 / (1 + sympy.exp(-u))}
+LARGE = ("acosh",)  # of numbers from 1
+POINTS = [0.21, 0.75, 0.98]
+u = sympy.Symbol("u", real=True)
+
+
+def meant(name):
+    """The function as SymPy has it; the idioms by their equations."""
+    return (MEANT.get(name) or getattr(sympy, name))(u)
+
+
+def points(name):
+    return [1 + p if name in LARGE else p for p in POINTS]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_torchs_function_is_that_of_sympy(name):
+    torchs = getattr(torch, FUNCTIONS[name].removeprefix("torch."))
+    for point in [
+        *points(name),
+        *([-p for p in POINTS] if name in ("Abs", "sign", "floor") else []),
+    ]:
+        ours = float(torchs(torch.tensor(point, dtype=torch.float64)))
+        assert ours == pytest.approx(float(meant(name).subs(u, point)), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", PULLBACKS)
+def test_a_gradient_passes_by_the_derivative(name):
+    for point in points(name):
+        x = torch.tensor(point, dtype=torch.float64)
+        names = {"torch": torch, "x": x, "y": getattr(torch, name.lower())(x), "g": 1.7 * x**0}
+        ours = eval(PULLBACKS[name].format(g="g", x="x", y="y"), names)
+        derivative = float(sympy.diff(meant(name), u).subs(u, point))
+        assert float(ours) == pytest.approx(1.7 * derivative, rel=1e-13)
+
+
+@pytest.mark.parametrize("idiom", idioms.idioms, ids=lambda idiom: idiom.statement)
+def test_an_idiom_is_what_its_statement_says(idiom):
+    name = idiom.statement.split("(")[0]
+    whole = {"log1p": sympy.log(1 + u), "expm1": sympy.exp(u) - 1}.get(
+        name, 1 / (1 + sympy.exp(-u))
+    )
+    left = idiom.rewrite(whole)
+    assert type(left).__name__ == name and left.args == (u,)
+    assert sympy.simplify(meant(name).subs(u, left.args[0]) - whole) == 0
+    if name == "sigmoid":
+        assert idiom.rewrite(whole**2) == left**2 and idiom.rewrite(1 / (2 + sympy.exp(u))) is None
+    if name == "expm1":
+        assert idiom.rewrite(1 + u - sympy.exp(u)) == u - left
+        assert idiom.rewrite(3 - sympy.exp(u)) is idiom.rewrite(1 + sympy.exp(u)) is None
+    if name == "log1p":
+        assert idiom.rewrite(sympy.log(1 + u + u**2)).args == (u + u**2,)
+        assert idiom.rewrite(sympy.log(2 + u)) is None

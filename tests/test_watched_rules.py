@@ -1,0 +1,95 @@
+"""Rules that no published forward needs, each with mathematics in which it matters: the closed form
+is this one, and another without the rule.
+
+The best-known forwards are in ``test_closed_form_quality.py``; that an identity is true, in
+``test_identities.py``. ``make mutants`` breaks the rules one after the other.
+"""
+
+import pytest
+from forwards import HEAD
+from generating import forward_file
+
+from derive import forward_from
+from derive.chain import derive_chain
+from derive.closed_form import close
+
+MORE = """\
+    from sympy import cosh, sinh
+    T, E, F = Axis("T"), Axis("E"), Axis("F")
+"""
+X, LABELLED = "x = Input(N, C)\n", "x = Input(N, C)\nlabels = Label(N)\n"
+HOT = "OneHot(labels, C)"
+OWN = f"own = Sum({HOT} * x, C)\n"
+PROBS = f"p = exp(x) / Sum(exp(x), C)\nown = Sum({HOT} * p, C)\n"
+RESHAPED = "x = Input(N, T, E)\nf = Flatten(x, T, E, into=F)\n"
+
+# The rule that matters: statements, and the closed form.
+RULES = {
+    "nested sums": (
+        X + "k = Given(N)\nb = Input()\nr = b + k\ny = x + r",
+        ["dx = dy", "db = Sum(dy, C, N)"],
+    ),
+    "hyperbolic quotient": (
+        "x = Input(N)\nw = Input(N)\ny = w * log(cosh(x)) ** 2",
+        [
+            "abs_x = Abs(x)",
+            "log_x = abs_x + log(1 + exp(-2*abs_x)) - log(2)",
+            "dx = 2*dy*log_x*w*tanh(x)",
+            "dw = dy*log_x**2",
+        ],
+    ),
+    "power of a one-hot": (
+        LABELLED + f"z = tanh({HOT} * x)\ny = {HOT} * z",
+        [f"dx = dy*(1 - z**2)*{HOT}"],
+    ),
+    "one-hot picks": (
+        LABELLED + OWN + f"y = {HOT} * own + x",
+        [f"dx = dy*({HOT} + 1)"],
+    ),
+    "picked over itself": (
+        LABELLED + PROBS + "loss = -Sum(log(own), N) / N",
+        [f"dx = dloss*(p - {HOT})/N"],
+    ),
+    "logarithm of a picked entry": (
+        LABELLED + PROBS + "loss = Sum(own * log(own), N)",
+        [f"dx = dloss*p*(-own + {HOT})*(Sum((x - x_max - log(exp_x_sum_scaled))*{HOT}, C) + 1)"],
+    ),
+    "reshaped back": (
+        RESHAPED + "u = Unflatten(f, F, into=(T, E))\ny = u**2",
+        ["dx = 2*dy*Unflatten(f, F, into=(T, E))"],
+    ),
+    "reshaping a product": (
+        RESHAPED + "g = Input(N)\ny = g * f",
+        ["dx = g*Unflatten(dy, F, into=(T, E))", "dg = Sum(dy*f, F)"],
+    ),
+    "total of a reshaped tensor": (
+        "x = Input(N, T, E)\nmean = Sum(x, T, E) / (T * E)\ny = Flatten(x - mean, T, E, into=F)",
+        ["dx = Unflatten(dy, F, into=(T, E)) - Sum(dy, F)/(E*T)"],
+    ),
+    "one choice": (
+        "x = Input(N)\nw = Given(N)\nr = Piecewise((tanh(x), w > 0), (x, True))\n"
+        "y = Piecewise((r**3, w > 0), (r, True))",
+        [
+            "tanh_x = tanh(x)",
+            "dx = dy*Piecewise((3*(1 - tanh_x**2)*"
+            "Piecewise((tanh_x**2, w > 0), (x**2, True)), w > 0), (1, True))",
+        ],
+    ),
+    "a sum of what has a name": (
+        X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
+        ["dx = 0"],
+    ),
+}
+
+
+def closed(body, folder):
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    file = forward_file(folder, "Watched", MORE + lines)
+    file.write_text(file.read_text().replace(HEAD, HEAD + "from derive import Unflatten\n"))
+    return close(derive_chain(forward_from(file).definition))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_closed_form_is_the_one_that_the_rule_gives(rule, tmp_path):
+    body, lines = RULES[rule]
+    assert sorted(str(closed(body, tmp_path)).split("\n")) == sorted(lines)
