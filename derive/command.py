@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from derive.definition import IGNORE_INDEX
-from derive.errors import QuestionError, UnprovedError
+from derive.errors import NotationWarning, Place, QuestionError, UnprovedError
 from derive.library import list_forwards
 
 DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
@@ -28,7 +30,8 @@ def guarded(command: Callable[[], int]) -> int:
     status.
     """
     try:
-        status = command()
+        with _said_once():
+            status = command()
         if sys.stdout is not None:
             sys.stdout.flush()  # a reader who has gone is noticed here, not when Python ends
         return status
@@ -52,6 +55,25 @@ def guarded(command: Callable[[], int]) -> int:
             "    nothing was written; GRADFORM_TRACEBACK=1 shows where, for a report"
         )
         return WRONG
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """Warnings of the notation as one message on standard error, each once."""
+    seen = set()
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if not issubclass(category, NotationWarning):
+            return shown_before(message, category, filename, lineno, file, line)
+        text = f"warning: {Place(filename, lineno).shown}: {message}"
+        if text not in seen:
+            seen.add(text)
+            _say(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", NotationWarning)
+        shown_before, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _say(message: str) -> None:

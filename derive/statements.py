@@ -98,6 +98,17 @@ def may_be_infinite(e: Expr) -> bool:
     return not isinstance(e, exp) and any(map(may_be_infinite, e.args))
 
 
+def known_signs(e: Expr) -> dict[str, bool]:
+    """What is known of the sign of a statement, so that later powers and logarithms may rely on
+    it.
+    """
+    if may_be_infinite(e):
+        return {"extended_real": True}
+    if e.is_positive:
+        return {"positive": True}
+    return {"nonnegative": True} if e.is_nonnegative else {}
+
+
 def tensors_outside_conditions(e) -> set[Tensor]:
     """The tensors of which ``e`` is made, without those that are only met in its conditions."""
     if isinstance(e, Tensor):
@@ -182,9 +193,10 @@ def _choice(extreme, compare: str) -> Expr:
     sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
     if sizes:
         kind = type(extreme).__name__
+        code = "Max(x, C)" if kind == "Max" else "-Max(-x, C)"
         raise NotationError(
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
-            f"for the largest along an axis import {kind} from derive, after SymPy",
+            f"along an axis write {code}, with Max from derive, imported after SymPy",
         )
     chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
