@@ -16,6 +16,7 @@ class ArrayNode(Expr):
 
     is_commutative = True
     is_real = True
+    unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
 
     def __new__(cls, operand, *axes, **numbered):
         if numbered:
@@ -25,7 +26,7 @@ class ArrayNode(Expr):
             )
         if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
             return cls.over(operand, *(along.axes for along in axes))
-        operand = checked_operand(cls.__name__, operand, axes)
+        operand = checked_operand(cls.__name__, operand, axes, cls.unnamed_axis)
         cls._check(operand, axes)
         return cls.over(operand, axes)
 
@@ -79,17 +80,14 @@ class ArrayNode(Expr):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
 
 
-def checked_operand(node: str, operand, axes) -> Expr:
+def checked_operand(node: str, operand, axes, unnamed_axis: str = ArrayNode.unnamed_axis) -> Expr:
     """The operand of a node as a user wrote it, if that and its axes can be meant."""
     operand = expression_of(operand, node)
     if not axes:
         raise NotationError(f"{node} of {operand} names no axis", f"write {node}({operand}, N)")
     for axis in axes:
         if not isinstance(axis, Axis):
-            raise NotationError(
-                f"{node}(..., {axis}): {axis} is not an axis",
-                'axes are named, not numbered: N = Axis("N")',
-            )
+            raise NotationError(f"{node}(..., {axis}): {axis} is not an axis", unnamed_axis)
     if len(set(axes)) != len(axes):
         raise NotationError(f"{node} takes the same axis twice", "name each axis once")
     return operand

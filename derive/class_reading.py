@@ -96,7 +96,7 @@ class ClassReading:
         """What to say of a name that nothing has; None where something has it."""
         if self.scope.outside(name) is not MISSING or name in self.code.co_freevars:
             return None
-        known = [n for n, v in self.scope.module.items() if callable(v)]
+        known = [n for n, v in self.scope.module.items() if isinstance(v, type)]
         return unknown_name(name, Place(self.file, line), self.assigned, known)
 
     def written(self, name: str, line: int) -> Written:

@@ -23,7 +23,7 @@ from types import BuiltinFunctionType, CellType, FunctionType
 from sympy import Add, Basic, Mul, Number, Piecewise, Pow, Symbol
 from sympy.core.function import Application
 from sympy.core.relational import Relational
-from sympy.logic.boolalg import Boolean
+from sympy.logic.boolalg import Boolean, BooleanFunction
 from sympy.sets.sets import Set
 
 from derive.array_node import ArrayNode
@@ -47,6 +47,8 @@ HARMLESS = (
 )
 COUNTS = ("len", "isinstance", "issubclass", "type", "repr", "str", "format", "id", "hash")
 COUNTS += ("hasattr", "callable", "dir")
+ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+COLLECTIONS = (ast.Tuple, ast.List, ast.Set)
 INFORMATION = ("name", "length", "axes", "home", "role")
 ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
 
@@ -95,7 +97,9 @@ class Reader:
             )
         if isinstance(node, ast.Subscript):
             return self.holds(node.value)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Lambda)):
+        if isinstance(node, ast.Compare) and not all(isinstance(o, ORDERS) for o in node.ops):
+            return False  # an answer of Python's
+        if isinstance(node, (*COLLECTIONS, *COMPREHENSIONS, ast.Dict, ast.Lambda)):
             return False
         if isinstance(node, ast.IfExp):
             return self.is_tensor(node.body) or self.is_tensor(node.orelse)
@@ -103,8 +107,10 @@ class Reader:
 
     def holds(self, node: ast.AST) -> bool:
         """Whether it is one, or a collection with one in it."""
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        if isinstance(node, COLLECTIONS):
             return any(map(self.holds, node.elts))
+        if isinstance(node, COMPREHENSIONS):
+            return any(map(self.holds, ast.iter_child_nodes(node)))
         if isinstance(node, ast.Name) and node.id in self.collections:
             return True
         if isinstance(node, ast.Call) and not self.is_tensor(node):
@@ -219,6 +225,11 @@ def _condition(node: ast.AST) -> str:
 
 
 def _negated(node: ast.UnaryOp, reader: Reader) -> None:
+    if isinstance(node.op, ast.Invert) and _is_number(node.operand, reader):
+        raise NotationError(
+            f"{written(node)} works on conditions, and a tensor is none",
+            f"compare it: Eq({written(node.operand)}, 0)",
+        )
     if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
         compared = isinstance(node.operand, (ast.Compare, ast.Call))
         code = f"Not({written(node.operand)})" if compared else f"Eq({written(node.operand)}, 0)"
@@ -311,12 +322,14 @@ def _attribute(node: ast.Attribute, reader: Reader) -> None:
 
 
 def _called(node: ast.Call, reader: Reader) -> None:
+    _check_passed(node, reader)
     function = reader.value(node.func)
     if function is MISSING:
         return
     name = getattr(function, "__name__", type(function).__name__)
     given = [a for a in _arguments(node) if reader.is_tensor(a)]
-    function = getattr(inspect.unwrap(function), "__func__", function)
+    _check_conditions(function, node, reader)
+    function = _function(function)
     if isinstance(function, FunctionType) and not _is_library(function):
         _check_function(function, node, reader)
     elif given and not makes_formulas(function):
@@ -328,6 +341,22 @@ def _called(node: ast.Call, reader: Reader) -> None:
         own = is_pointwise(name)
         remedy = f"use SymPy's: from sympy import {name}" if own else in_the_notation(name)
         raise NotationError(f"{written(node)}: {_works_on(function)}", remedy)
+
+
+def _check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
+    """What SymPy takes for a condition is one, and no tensor: to SymPy both are symbols."""
+    conditions = []
+    if function is Piecewise:
+        pairs = [a for a in node.args if isinstance(a, ast.Tuple) and len(a.elts) == 2]
+        conditions = [pair.elts[1] for pair in pairs]
+    elif isinstance(function, type) and issubclass(function, BooleanFunction):
+        conditions = node.args
+    for condition in conditions:
+        if _is_number(condition, reader):
+            raise NotationError(
+                f"{written(node)}: {written(condition)} is a tensor, and no condition",
+                f"compare it: Ne({written(condition)}, 0)",
+            )
 
 
 def _works_on(function: object) -> str:
@@ -369,18 +398,46 @@ def _is_pythons(function: object) -> bool:
     return getattr(builtins, getattr(function, "__name__", ""), None) is function
 
 
+def _function(value: object) -> object:
+    """The function that a method, or what a decorator made of one, calls."""
+    inner = inspect.unwrap(value) if callable(value) else value
+    return getattr(inner, "__func__", inner)
+
+
+def _check_passed(call: ast.Call, reader: Reader) -> None:
+    """A lambda that is called at once, and functions that are passed on together with tensors."""
+    passed = [a for a in (call.func, *call.args) if isinstance(a, ast.Lambda)]
+    functions = [_function(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
+    if not any(map(reader.holds, _arguments(call))):
+        return
+    for function in functions:
+        if isinstance(function, FunctionType) and not _is_library(function):
+            _check_lines_of(function, frozenset(function.__code__.co_varnames), frozenset(), reader)
+    for node in passed:
+        names = frozenset(a.arg for a in node.args.args)
+        inner = Reader(reader.value_of, reader.tensors | names, reader.collections, reader.depth)
+        for part in ast.walk(node.body):
+            if type(part) in checks:
+                checks[type(part)](part, inner)
+
+
 def _check_function(function: FunctionType, call: ast.Call, reader: Reader) -> None:
     """The lines of a function of the user's own, where some of its arguments are tensors."""
-    if reader.depth >= DEEPEST:
-        return
     tensors, collections = arguments_of(function, call, reader)
-    if not tensors | collections:
+    if tensors | collections:
+        _check_lines_of(function, tensors, collections, reader)
+
+
+def _check_lines_of(
+    function: FunctionType, tensors: frozenset[str], collections: frozenset[str], reader: Reader
+) -> None:
+    if reader.depth >= DEEPEST:
         return
     code, lines = function.__code__, lines_of(function)
     if not lines:
         if decides_in_python(code):
             raise NotationError(
-                f"{written(call)}: the source of {function.__name__} cannot be read, and it "
+                f"the source of {function.__name__} cannot be read, and it "
                 "compares or branches, perhaps on a tensor",
                 "define it in a file, or write the statement out",
             )
@@ -432,12 +489,25 @@ def _only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
         )
 
 
+def _unnamed(node: ast.Expr, reader: Reader) -> None:
+    value = node.value
+    calls = isinstance(value, ast.Call) and _package(reader.value(value.func)) in OURS
+    formula = calls or isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name))
+    if reader.depth == 0 and formula and reader.is_tensor(value):
+        raise NotationError(
+            f"{written(value)} has no name, so that nothing is stated",
+            f"give it one: h = {written(value)}",
+        )
+
+
+OURS = ("derive", "sympy")
+
+
 def _deleted(node: ast.Delete, reader: Reader) -> None:
-    for target in node.targets:
-        if reader.depth == 0 and reader.is_tensor(target):
-            raise NotationError(
-                f"{written(node)}: what is defined stays in the mathematics", "leave the line out"
-            )
+    if reader.depth == 0 and any(map(reader.is_tensor, node.targets)):
+        raise NotationError(
+            f"{written(node)}: what is defined stays in the mathematics", "leave the line out"
+        )
 
 
 def _comprehended(node, reader: Reader) -> None:
@@ -476,6 +546,7 @@ checks: dict[type[ast.AST], Callable[..., None]] = {
     ast.AugAssign: _assigned_again,
     ast.NamedExpr: _named_inside,
     ast.AnnAssign: _only_annotated,
+    ast.Expr: _unnamed,
     ast.Delete: _deleted,
     ast.ListComp: _comprehended,
     ast.SetComp: _comprehended,

@@ -24,20 +24,28 @@ GALLERY = Path(__file__).parent / "math"
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Spelling:
-    """How something is written for ``x`` along (N, C); where ``code`` is empty, it is not."""
+    """How something is written for ``x`` along (N, C), in one of several ways; where there is none,
+    ``why`` says it.
+    """
 
-    code: str = ""
-    why: str = ""
+    codes: tuple[str, ...]
+    why: str
+
+    def __init__(self, *codes: str, why: str = ""):
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "why", why)
 
     def __str__(self) -> str:
-        if not self.code:
+        if not self.codes:
             return self.why
-        return f"write {self.code}" + (f": {self.why}" if self.why else "")
+        return f"write {' or '.join(self.codes)}" + (f": {self.why}" if self.why else "")
 
 
 CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
+LARGER = "Piecewise((x, x > w), (w, True))"
+SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
@@ -61,30 +69,36 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("Sum((x - Sum(x, N) / N)**2, N) / N"): "var variance pvariance moment",
     Spelling("sqrt(Sum((x - Sum(x, N) / N)**2, N) / N)"): "std stdev pstdev std_dev",
     Spelling("sqrt(Sum(x**2, C))"): "norm vector_norm l2norm l2_norm",
-    Spelling("exp(Sum(log(x), C))", "a product, where x > 0"): "prod product cumproduct",
-    Spelling("Max(x, C)"): "amax reduce_max nanmax rowmax",
-    Spelling("-Max(-x, C)"): "amin reduce_min nanmin rowmin",
-    Spelling("Piecewise((1, Eq(x, Max(x, C))), (0, True))", "which entries are the largest"): (
+    Spelling("exp(Sum(log(x), C))", why="a product, where x > 0"): "prod product cumproduct",
+    Spelling("Max(x, C)", LARGER, why="along an axis, or of two tensors"): (
+        "max amax reduce_max nanmax rowmax maximum fmax larger"
+    ),
+    Spelling("-Max(-x, C)", SMALLER, why="along an axis, or of two tensors"): (
+        "min amin reduce_min nanmin rowmin minimum fmin smaller"
+    ),
+    Spelling("Piecewise((1, Eq(x, Max(x, C))), (0, True))", why="which entries are the largest"): (
         "argmax argmin"
     ),
     Spelling(CHOICE): "where clamp_min select heaviside threshold ifelse if_else",
     Spelling("Piecewise((0, x < 0), (1, x > 1), (x, True))"): "clamp clip hardtanh",
-    Spelling("Piecewise((x, x > w), (w, True))", "the larger of two"): "maximum fmax larger",
-    Spelling("Piecewise((x, x < w), (w, True))", "the smaller of two"): "minimum fmin smaller",
     Spelling("log(1 + x)"): "log1p",
     Spelling("exp(x) - 1"): "expm1",
     Spelling("x**2"): "square power",
     Spelling("1 / sqrt(x)"): "rsqrt",
     Spelling("1 / x"): "reciprocal",
-    Spelling("Abs(x)"): "absolute fabs",
-    Spelling("Sum(x * w, C)", "a matrix product, of w along (N, C)"): (
+    Spelling("Abs(x)"): "abs absolute fabs",
+    Spelling("Sum(x * w, C)", why="a matrix product, of w along (N, C)"): (
         "matmul mm bmm mv dot vdot einsum tensordot inner addmm contract outer"
     ),
-    Spelling(PICKED, "the entry of a label, or the row of a table"): (
+    Spelling(PICKED, why="the entry of a label, or the row of a table"): (
         "gather index_select take take_along_dim take_along_axis pick index"
     ),
-    Spelling("Sum(OneHot(labels, C) * w, N)", "what is added up by its label"): (
+    Spelling("Sum(OneHot(labels, C) * w, N)", why="what is added up by its label"): (
         "scatter scatter_add index_add segment_sum bincount"
+    ),
+    Spelling("Piecewise((1, Ne(x, 0)), (0, True))"): "bool nonzero count_nonzero",
+    Spelling(why="a step has no gradient: pass what it gives as Given(N, C)"): (
+        "round int long floor ceil ceiling trunc divmod floor_divide fmod remainder mod"
     ),
     Spelling("OneHot(labels, C)"): "one_hot onehot",
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
@@ -93,12 +107,14 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
         "eye identity delta kroneckerdelta diag diagonal"
     ),
-    Spelling(CUMULATIVE, "the sum so far, with a new axis M"): "cumsum cumulative_sum prefix_sum",
+    Spelling(
+        CUMULATIVE, why="the sum so far, with a new axis M"
+    ): "cumsum cumulative_sum prefix_sum",
     Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel",
-    Spelling("Unflatten(x, C, into=(G, K))", "with an axis of a known size"): (
+    Spelling("Unflatten(x, C, into=(G, K))", why="with an axis of a known size"): (
         "chunk split unfold rearrange"
     ),
-    Spelling(BESIDE, 'two results side by side, with State = Axis("State", 2)'): (
+    Spelling(BESIDE, why='two results side by side, with State = Axis("State", 2)'): (
         "cat concat concatenate stack hstack vstack pad"
     ),
     Spelling("Broadcast(x, K)"): "expand expand_as broadcast_to repeat tile",
@@ -125,8 +141,8 @@ _SPELLINGS: dict[Spelling, str] = {
         "newaxis broadcast adjoint"
     ),
     Spelling(why=LEFT_OUT): (
-        "contiguous clone copy item numpy cpu cuda to float double half type astype tolist bool "
-        "int long is_contiguous retain_grad"
+        "contiguous clone copy item numpy cpu cuda to float double half type astype tolist "
+        "is_contiguous retain_grad"
     ),
     Spelling(why=REWRITES): (
         "simplify factor together cancel apart collect expand_log nsimplify evalf n N radsimp "
@@ -172,5 +188,5 @@ _KNOWN = {_plain(name): name for name in spellings}
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The name among those that are ``known`` that may have been meant."""
-    found = difflib.get_close_matches(name, [*known], n=1, cutoff=0.75)
+    found = difflib.get_close_matches(name, [*known], n=1, cutoff=0.8)
     return found[0] if found else None
