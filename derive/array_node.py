@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Expr, Piecewise, Rational
+from sympy import Expr, Piecewise
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
+from derive.float_range import exact_number
 from derive.symbols import Along, Axes, Axis, axes_of, ordered, same_name
 
 
@@ -101,7 +102,7 @@ def expression_of(value, where: str) -> Expr:
             f"{where} of {value!r}: that is not an expression",
             "write it in tensors and SymPy functions",
         )
-    return value if isinstance(value, Expr) else Rational(str(value))
+    return value if isinstance(value, Expr) else exact_number(value)
 
 
 def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import linecache
+import math
 from collections.abc import Collection
 from types import FrameType
 
@@ -16,6 +18,7 @@ from derive.class_source import (
     statements_by_line,
 )
 from derive.errors import NotationError, Place
+from derive.float_range import IN_LOGARITHMS
 from derive.python_on_tensors import check_line
 from derive.symbols import Axis
 from derive.unknown_names import unknown_name
@@ -66,6 +69,8 @@ class ClassReading:
         for node in ast.walk(statement):
             if isinstance(node, COMPREHENSIONS):
                 self._check_seen(node)
+            if isinstance(node, ast.Constant) and isinstance(node.value, float):
+                self._check_literal(node)
             if not (isinstance(node, ast.Name) and node.id in named):
                 continue
             value = self.scope[node.id]
@@ -76,6 +81,19 @@ class ClassReading:
                     f'{node.id} = Axis("{node.id}2")',
                     Place(self.file, node.lineno),
                 )
+
+    def _check_literal(self, node: ast.Constant) -> None:
+        """What is written as a number is that number to Python too."""
+        if 0 < abs(node.value) < math.inf:
+            return
+        line = linecache.getline(self.file, node.lineno).encode()
+        text = line[node.col_offset : node.end_col_offset].decode(errors="replace")
+        if math.isinf(node.value) or set(text.lower().partition("e")[0]) & set("123456789"):
+            raise NotationError(
+                f"{text or 'a number'} is {node.value} to Python: float64 holds no such number",
+                IN_LOGARITHMS,
+                Place(self.file, node.lineno),
+            )
 
     def _check_seen(self, comprehension: ast.AST) -> None:
         """Python does not show the names of a class body to a comprehension in it."""

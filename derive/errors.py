@@ -72,6 +72,15 @@ class UnprovedError(Exception):
     """
 
 
+def shortened(value: object) -> str:
+    """A value as Python writes it, where that can be read."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a very long number"
+    return text if len(text) <= 60 else f"{text[:40]}..."
+
+
 def said(problem: str, remedy: str) -> str:
     """What is wrong, and on a line of its own what to do about it."""
     return f"{problem}\n    {remedy}" if remedy else problem

@@ -27,6 +27,7 @@ from derive.completeness import check_complete
 from derive.declarations import Declaration, Label, Scalar, Size
 from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
+from derive.float_range import check_numbers
 from derive.influence import Vanished, warn_of_no_influence
 from derive.made_axes import axis_order, fixed_in, flattened_in, twins_in
 from derive.nodes import Broadcast
@@ -177,6 +178,8 @@ class ClassBody(dict):
         self.claim(name, place)
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
+            if isinstance(declaration.default, Expr):
+                check_numbers(declaration.default, f"the default of {name}")
             self.scalars.append((tensor, declaration.default))
         else:
             if self.optional and declaration.default is None:
@@ -196,6 +199,11 @@ class ClassBody(dict):
 
     def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
         """``label`` counts only where it is not ``ignored``."""
+        if not -(2**63) <= ignored < 2**63:
+            raise NotationError(
+                f"{label}: the label that is ignored is no number of 64 bits",
+                f"write {label} = Label(N, ignored=-100)",
+            )
         if self.ignoring and self.ignoring[0].default != ignored:
             other = self.ignoring[0]
             raise NotationError(
@@ -214,7 +222,9 @@ class ClassBody(dict):
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
         checked_name(name, "a tensor")
-        value = with_ignored(in_notation(value), {i.kept.name: i.kept for i in self.ignoring})
+        value = in_notation(value)
+        check_numbers(value, name)
+        value = with_ignored(value, {i.kept.name: i.kept for i in self.ignoring})
         self._check_own(value)
         self._check_axes(value)
         expressions = [*(s.expression for s in self.statements), value]

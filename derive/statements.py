@@ -17,7 +17,6 @@ from sympy import (
     Mul,
     Piecewise,
     Product,
-    Rational,
     S,
     exp,
     nan,
@@ -32,6 +31,7 @@ from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
+from derive.float_range import exact_number
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 
@@ -179,7 +179,7 @@ def without_marks(e):
 
 def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
-    e = e.replace(lambda n: isinstance(n, Float), lambda n: Rational(str(n)))
+    e = e.replace(lambda n: isinstance(n, Float), exact_number)
     e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
     for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
         e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))

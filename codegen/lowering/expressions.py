@@ -62,6 +62,7 @@ from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.choices import zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
+from derive.float_range import IN_LOGARITHMS, unheld_number
 from derive.layout import Dim, Layout
 from derive.nodes import (
     Max,
@@ -138,6 +139,8 @@ class Lowering:
             return SizeOf(e.name)
         if isinstance(e, MinusInfinity):
             return Constant("-oo", -math.inf)
+        if e.is_number:
+            _check_held(e)
         if e.is_Rational:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
@@ -204,6 +207,7 @@ class Lowering:
             f.is_Rational for f in numbers
         ):  # a root or pi: one number with the rest of them
             rest = Mul(*(f for f in e.args if not f.is_number))
+            _check_held(Mul(*numbers))
             number = Constant(str(Mul(*numbers)), float(Mul(*numbers)))
             value = self.value(rest, frame, picked)
             return Times(((number, False), (value, False)), dims=value.dims)
@@ -349,6 +353,13 @@ class Lowering:
         for axis in [dim.axis for dim in stored if not dim.one and dim.axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
+
+
+def _check_held(number: Expr) -> None:
+    """A number that came out of the derivation can be computed with. Raises `QuestionError`."""
+    problem = unheld_number(number)
+    if problem:
+        raise QuestionError(f"the forward or its gradient has {problem}", IN_LOGARITHMS)
 
 
 def _whole(value: Value, dims: Layout, is_number: bool) -> Value:

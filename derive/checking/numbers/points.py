@@ -200,14 +200,14 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
     return {i: Integer(k + 1) for k, i in enumerate(places)}
 
 
-def complexity(e: Expr) -> float:
+def complexity(e: Expr) -> int:
     """How much there is to read: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), and anything else after."""
     if e.is_Rational:
-        return abs(int(e.p)) + 2.5 * (e.q != 1) + int(e.q) - 1 + 1.5 * (e.p < 0)
+        return 2 * abs(int(e.p)) + 5 * (e.q != 1) + 2 * int(e.q) - 2 + 3 * bool(e.p < 0)
     share, rest = e.as_coeff_Mul()
     if isinstance(rest, log) and rest.args[0].is_Rational:
-        return 5 + complexity(rest.args[0]) + complexity(share) - 1
-    return 100 + e.count_ops()
+        return 8 + complexity(rest.args[0]) + complexity(share)
+    return 200 + 2 * e.count_ops()
 
 
 SIMPLE = (*map(Integer, (0, 1, 2, -1, 3)), Rational(1, 2), log(2), log(3))
