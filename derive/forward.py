@@ -21,7 +21,7 @@ from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.choices import kept_tensor, with_ignored
+from derive.choices import comparing, kept_tensor, nesting, with_ignored
 from derive.class_reading import ClassReading
 from derive.completeness import check_complete
 from derive.declarations import Declaration, Label, Scalar, Size
@@ -76,6 +76,7 @@ class ClassBody(dict):
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
+        self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
 
     def __getitem__(self, name):
@@ -232,9 +233,11 @@ class ClassBody(dict):
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         self.claim(name, place)
+        value = comparing(value, self.nested)
         expression = with_sizes(without_marks(value), twins)
         tensor = Tensor(name, axes, role="statement", **known_signs(expression))
         self.statements.append(Statement(tensor, expression, place, block))
+        self.nested[name] = nesting(expression, self.nested)
         self.tensors[name] = tensor
         return tensor
 

@@ -12,8 +12,10 @@ from sympy import (
     Derivative,
     Expr,
     Float,
+    Ge,
     I,
     Integral,
+    Le,
     Mul,
     Piecewise,
     Product,
@@ -30,6 +32,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from derive.choices import Compared
 from derive.errors import NotationError
 from derive.float_range import exact_number
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
@@ -181,12 +184,10 @@ def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
     e = e.replace(lambda n: isinstance(n, Float), exact_number)
     e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
-    for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
-        e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))
-    return e
+    return e.replace(lambda n: isinstance(n, (PointwiseMax, PointwiseMin)), _choice)
 
 
-def _choice(extreme, compare: str) -> Expr:
+def _choice(extreme) -> Expr:
     """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
     ``torch.clamp``.
     """
@@ -198,7 +199,9 @@ def _choice(extreme, compare: str) -> Expr:
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
             f"along an axis write {code}, with Max from derive, imported after SymPy",
         )
+    compare = Ge if isinstance(extreme, PointwiseMax) else Le
     chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
-        chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
+        sides = [Compared(side) if side.has(Piecewise) else side for side in (chosen, other)]
+        chosen = Piecewise((chosen, compare(*sides)), (other, True))
     return chosen

@@ -59,7 +59,7 @@ from codegen.program import (
     Zeros,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
-from derive.choices import zero_unless
+from derive.choices import Branches, Compared, zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.float_range import IN_LOGARITHMS, unheld_number
@@ -168,6 +168,8 @@ class Lowering:
             return Power(base, power, dims=broadcast([base.dims, power.dims]))
         if isinstance(e, Piecewise):
             return self._choice(e, frame, picked)
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice, frame, picked)
         if isinstance(e, SymbolicFunction) and len(e.args) == 1:
             operand = self.value(e.args[0], frame, picked)
             return Apply(type(e).__name__, operand, dims=operand.dims)
