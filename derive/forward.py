@@ -67,6 +67,7 @@ class ClassBody(dict):
         self.name = name
         self.reading: ClassReading | None = None  # none where nothing is written, as in a loop
         self.vanished: list[Vanished] = []
+        self.deleted: tuple[str, Place | None] | None = None
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
         self.optional: dict[str, float] = {}
@@ -103,6 +104,11 @@ class ClassBody(dict):
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:
             raise error.at(place) from None
+
+    def __delitem__(self, name):
+        if name not in self.places:
+            return super().__delitem__(name)
+        self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
 
     @property
     def axes(self) -> set[Axis]:
@@ -306,6 +312,12 @@ class ClassBody(dict):
 
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
+        if self.deleted:
+            raise NotationError(
+                f"del {self.deleted[0]}: what is defined stays in the mathematics",
+                "leave the line out",
+                self.deleted[1],
+            )
         if not self.statements:
             raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
         last, last_place = self.last

@@ -1,7 +1,8 @@
 """What a class body declares or states without any influence on its output.
 
 That is no mistake, but hardly meant: it is said as a warning. What counts is what surely has none:
-a name that no statement on the way to the output reads, and one that a line is written with but
+a name that no statement on the way to the output reads (an input that gives an axis its size is
+read), and one that a line is written with but
 that SymPy took out of it at once. A gradient that is zero for another reason, such as that of a
 bias in front of a batch norm, is a result.
 """
@@ -40,12 +41,15 @@ def warn_of_no_influence(body: ClassBody) -> None:
     kinds = {t.name: f"{t.name} = {ROLES[t.role]}(...)" for t in body.inputs if t.role in ROLES}
     kinds |= {scalar.name: f"{scalar.name} = Scalar(...)" for scalar, _ in body.scalars}
     kinds |= {s.name: f"the statement {s.name}" for s in body.statements if not s.block}
-    for name, what in kinds.items():
-        if name not in reached | told:
-            problem = f"{what} has no influence on {output}"
-            _warn(problem, "leave it out, or use it in a line below", body.places[name])
     met = {axis for s in body.statements for axis in s.tensor.axes}
     met |= {a for s in body.statements for a in s.expression.free_symbols}
+    sized = {axis for _, axis in body.sizes}
+    sized |= {axis for t in body.inputs if t.name in reached for axis in t.axes}
+    giving_sizes = {t.name for t in body.inputs if (met & {*t.axes}) - sized}
+    for name, what in kinds.items():
+        if name not in reached | told | giving_sizes:
+            problem = f"{what} has no influence on {output}"
+            _warn(problem, "leave it out, or use it in a line below", body.places[name])
     for name, axis in body.sizes:
         if axis not in met:
             problem = f"{name} = Size({axis}) has no influence on {output}"

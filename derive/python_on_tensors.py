@@ -503,13 +503,6 @@ def _unnamed(node: ast.Expr, reader: Reader) -> None:
 OURS = ("derive", "sympy")
 
 
-def _deleted(node: ast.Delete, reader: Reader) -> None:
-    if reader.depth == 0 and any(map(reader.is_tensor, node.targets)):
-        raise NotationError(
-            f"{written(node)}: what is defined stays in the mathematics", "leave the line out"
-        )
-
-
 def _comprehended(node, reader: Reader) -> None:
     for generator in node.generators:
         _looped(generator, reader)
@@ -547,7 +540,6 @@ checks: dict[type[ast.AST], Callable[..., None]] = {
     ast.NamedExpr: _named_inside,
     ast.AnnAssign: _only_annotated,
     ast.Expr: _unnamed,
-    ast.Delete: _deleted,
     ast.ListComp: _comprehended,
     ast.SetComp: _comprehended,
     ast.DictComp: _comprehended,

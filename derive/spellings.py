@@ -186,7 +186,7 @@ def _plain(name: str) -> str:
 _KNOWN = {_plain(name): name for name in spellings}
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+def closest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
     """The name among those that are ``known`` that may have been meant."""
-    found = difflib.get_close_matches(name, [*known], n=1, cutoff=0.8)
+    found = difflib.get_close_matches(name, [*known], n=1, cutoff=cutoff)
     return found[0] if found else None

@@ -36,7 +36,7 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
         )
     if len(name) == 1 and name.isupper():
         return f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")'
-    own = closest(name, assigned)
+    own = closest(name, assigned, cutoff=0.6)
     if own:
         return f"{name} is unknown", f"did you mean {own}?"
     if name in (*NODES, *DECLARATIONS):
