@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from pathlib import Path
 from codegen.cache import Cache
 from codegen.driver import emitted, generate
 from codegen.quality import Emitted
-from derive.errors import QuestionError
+from derive.errors import NotationWarning, QuestionError
 from derive.forward import Forward
 from derive.library import load
 
@@ -136,6 +137,7 @@ def _begin() -> None:
     """
     import torch
 
+    warnings.simplefilter("ignore", NotationWarning)  # its parent has said them
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     threading.Thread(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
+from derive.choices import Compared
 from derive.cost import Cost, cost_of, is_evaluated
 from derive.facts import Facts, along
 from derive.nodes import ArgMax, Max, Sum
@@ -57,6 +58,11 @@ def divisors(e: Expr) -> set[Expr]:
     return {p.base for p in powers if not is_constant(p.base)}
 
 
+def _compared(e: Expr) -> set[Tensor]:
+    """The tensors that conditions in ``e`` compare, where these are choices."""
+    return {t.at_home for side in e.atoms(Compared) for t in tensors_in(side)}
+
+
 def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
     """``pairs`` rewritten again and again in the way that saves most, until none saves anything."""
     relations = knowledge.relations
@@ -85,7 +91,8 @@ def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
         if value.name in relations.logarithms:
             yield from _logarithms(*relations.logarithms[value.name], knowledge)
         divides = any(value in divisors(e) for _, e in pairs)
-        if _is_computed_again(value, divides, knowledge):
+        compared = any(value in _compared(e) for _, e in pairs)
+        if _is_computed_again(value, divides, knowledge, compared):
             once = relations.unfolded(value)
             for definition in dict.fromkeys((once, _in_full(once, knowledge))):
                 yield _unfolding(value, definition)
@@ -102,20 +109,26 @@ def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
 def _in_full(e: Expr, knowledge: Facts) -> Expr:
     """``e`` with everything in it unfolded that is as good when it is computed again."""
     known = [t for t in tensors_in(e) if t.name in knowledge.relations.by_name]
-    again = [t for t in known if _is_computed_again(t.at_home, False, knowledge)]
+    compared = _compared(e)
+    again = [
+        t for t in known if _is_computed_again(t.at_home, False, knowledge, t.at_home in compared)
+    ]
     unfolded = e.xreplace({t: knowledge.relations.unfolded(t) for t in again})
     return _in_full(unfolded, knowledge) if again else e
 
 
-def _is_computed_again(value: Tensor, divides: bool, knowledge: Facts) -> bool:
+def _is_computed_again(
+    value: Tensor, divides: bool, knowledge: Facts, compared: bool = False
+) -> bool:
     """Whether the definition of ``value`` is safe to do again, and as good.
 
     A difference that is centred when it is saved would lose that, and one case of a divisor may be
-    zero. A function that has a name of its own is computed by the forward anyway.
+    zero. A choice on which another one is made would have to be made in every condition.
+    A function that has a name of its own is computed by the forward anyway.
     """
     relations = knowledge.relations
     e = relations.unfolded(value)
-    chooses = divides and e.has(Piecewise)
+    chooses = (divides or compared) and e.has(Piecewise)
     named = value.name in relations.definition.by_name
     evaluated = named and any(map(is_evaluated, e.atoms(Function)))
     return is_safe(e) and not chooses and not evaluated and not knowledge.centred_along(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import Expr, Piecewise, Rational
+from sympy import Expr, Piecewise
 
 from derive.declarations import Declaration
 from derive.errors import NotationError
+from derive.float_range import exact_number
 from derive.symbols import Along, Axes, Axis, axes_of, ordered, same_name
 
 
@@ -16,6 +17,7 @@ class ArrayNode(Expr):
 
     is_commutative = True
     is_real = True
+    unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
 
     def __new__(cls, operand, *axes, **numbered):
         if numbered:
@@ -25,7 +27,7 @@ class ArrayNode(Expr):
             )
         if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
             return cls.over(operand, *(along.axes for along in axes))
-        operand = checked_operand(cls.__name__, operand, axes)
+        operand = checked_operand(cls.__name__, operand, axes, cls.unnamed_axis)
         cls._check(operand, axes)
         return cls.over(operand, axes)
 
@@ -79,17 +81,14 @@ class ArrayNode(Expr):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
 
 
-def checked_operand(node: str, operand, axes) -> Expr:
+def checked_operand(node: str, operand, axes, unnamed_axis: str = ArrayNode.unnamed_axis) -> Expr:
     """The operand of a node as a user wrote it, if that and its axes can be meant."""
     operand = expression_of(operand, node)
     if not axes:
         raise NotationError(f"{node} of {operand} names no axis", f"write {node}({operand}, N)")
     for axis in axes:
         if not isinstance(axis, Axis):
-            raise NotationError(
-                f"{node}(..., {axis}): {axis} is not an axis",
-                'axes are named, not numbered: N = Axis("N")',
-            )
+            raise NotationError(f"{node}(..., {axis}): {axis} is not an axis", unnamed_axis)
     if len(set(axes)) != len(axes):
         raise NotationError(f"{node} takes the same axis twice", "name each axis once")
     return operand
@@ -103,7 +102,7 @@ def expression_of(value, where: str) -> Expr:
             f"{where} of {value!r}: that is not an expression",
             "write it in tensors and SymPy functions",
         )
-    return value if isinstance(value, Expr) else Rational(str(value))
+    return value if isinstance(value, Expr) else exact_number(value)
 
 
 def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:

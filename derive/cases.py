@@ -30,6 +30,8 @@ from sympy import (
 from sympy import Sum as SymbolicSum
 from sympy.core.relational import Relational
 
+from derive.choices import replaced_finally
+
 MOST_CASES = 60
 CHOOSING = (Piecewise, Abs, sign, Relational)
 HOLDS = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "==": (0,), "!=": (-1, 1)}
@@ -44,7 +46,7 @@ def vanishes_by_cases(
 
     Between two cases a denominator may be zero: nothing is said about that.
     """
-    for group in _under_one_sum(e):
+    for group in _under_one_sum(replaced_finally(e)):
         if any(total.has(*CHOOSING) for total in group.atoms(SymbolicSum)):
             return False  # a case for each of its terms
         if not all(_vanishes(part, is_zero, is_positive) for part in independent(group)):

@@ -9,13 +9,120 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Eq, Expr, Integer, Mul, Ne, Not, Piecewise
+from sympy import Eq, Expr, Function, Integer, Mul, Ne, Not, Piecewise, S
+from sympy.core.relational import Relational
 
 from derive.errors import NotationError
-from derive.nodes import OneHot, Sum, summed
+from derive.nodes import ArrayNode, OneHot, Sum, summed
 from derive.symbols import Tensor, axes_of, tensors_in
 
 SUFFIX = "_kept"
+
+
+class Branches(Function):
+    """``Branches(a, condition, b)`` is ``Piecewise((a, condition), (b, True))``, in a condition:
+    the values of a choice, a condition after every one but the last.
+
+    SymPy makes of a condition on a choice one on every branch, (x > w and x > 1) or (x <= w and
+    w > 1), at once and again for every choice in it: what is nested three times takes minutes, or
+    all of the stack. In this form it sees none.
+    """
+
+    is_real = True
+
+    @classmethod
+    def eval(cls, *args):
+        pairs = [*zip(args[::2], args[1::2], strict=False), (args[-1], S.true)]
+        met = []
+        for value, condition in pairs:
+            if condition == False:  # noqa: E712  # of SymPy's
+                continue
+            met.append((value, condition))
+            if condition == True:  # noqa: E712
+                break
+        if len(met) < len(pairs):
+            return cls.of(met)
+        return None
+
+    @classmethod
+    def of(cls, pairs) -> Expr:
+        """The choice between values with their conditions, of which the last one holds."""
+        flat = [part for pair in pairs for part in pair][:-1]
+        return cls(*flat) if len(flat) > 1 else flat[0]
+
+    @property
+    def choice(self) -> Piecewise:
+        """The same as SymPy's."""
+        return Piecewise(*zip(self.args[::2], self.args[1::2], strict=False), (self.args[-1], True))
+
+    def fdiff(self, argindex=1):
+        raise ValueError("what a condition compares has no derivative")  # nobody asks for one
+
+    def _sympystr(self, printer):
+        return printer._print(self.choice)
+
+
+class Compared(Function):
+    """``Compared(e)`` is ``e``, in a condition: every choice in it becomes `Branches`, those too
+    that come in when a symbol is replaced by what it stands for.
+    """
+
+    nargs = 1
+    is_real = True
+
+    @classmethod
+    def eval(cls, e):
+        plain = e.replace(lambda n: isinstance(n, Piecewise), lambda n: Branches.of(n.args))
+        if not plain.free_symbols:
+            return plain
+        return None if plain == e else cls(plain)
+
+    @property
+    def choice(self) -> Expr:
+        return self.args[0]
+
+    def fdiff(self, argindex=1):
+        return Integer(1)
+
+    def _sympystr(self, printer):
+        return printer._print(self.args[0])
+
+
+def replaced_finally(e: Expr) -> Expr:
+    """``e`` without `Compared`, where no symbol in it will be replaced by what may be a choice."""
+    return e.replace(lambda n: isinstance(n, Compared), lambda n: n.choice)
+
+
+def comparing(e: Expr, nested: Mapping[str, int]) -> Expr:
+    """``e`` with everything `Compared` that a condition in it compares, where that is a choice: one
+    itself, or computed from a statement that is, according to ``nested`` of `nesting`.
+    """
+    tests = {}
+    for test in {test for choice in e.atoms(Piecewise) for test in choice.atoms(Relational)}:
+        sides = [Compared(s) if _is_choice(s, nested) else s for s in test.args]
+        if sides != [*test.args]:
+            tests[test] = test.func(*sides, evaluate=False)
+    return e.xreplace(tests) if tests else e
+
+
+def _is_choice(e: Expr, nested: Mapping[str, int]) -> bool:
+    """Whether ``e`` chooses; SymPy bears one choice inside of an array node."""
+    if isinstance(e, ArrayNode):
+        return nesting(e, nested) > 1
+    if isinstance(e, (Piecewise, Tensor)):
+        return nesting(e, nested) > 0
+    return any(_is_choice(arg, nested) for arg in e.args)
+
+
+def nesting(e: Expr, nested: Mapping[str, int]) -> int:
+    """How many choices stand in one another in ``e``, where those in the statements before are
+    known by name.
+    """
+    if isinstance(e, Tensor):
+        return nested.get(e.name, 0)
+    if isinstance(e, Piecewise):
+        return 1 + max(nesting(branch.expr, nested) for branch in e.args)
+    return max((nesting(arg, nested) for arg in e.args if isinstance(arg, Expr)), default=0)
 
 
 def kept_tensor(label: Tensor) -> Tensor:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from derive.definition import IGNORE_INDEX
-from derive.errors import QuestionError, UnprovedError
+from derive.errors import NotationWarning, Place, QuestionError, UnprovedError
 from derive.library import list_forwards
 from derive.starting import flushed
 from derive.writing import replaced
@@ -31,7 +33,8 @@ def guarded(command: Callable[[], int]) -> int:
     """
     before = replaced()
     try:
-        status = command()
+        with _said_once():
+            status = command()
         if not flushed():
             return DONE
         return status
@@ -80,6 +83,25 @@ def add_force(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace files too that gradform did not write, and those that it reads",
     )
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """Warnings of the notation as one message on standard error, each once."""
+    seen = set()
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if not issubclass(category, NotationWarning):
+            return shown_before(message, category, filename, lineno, file, line)
+        text = f"warning: {Place(filename, lineno).shown}: {message}"
+        if text not in seen:
+            seen.add(text)
+            say(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", NotationWarning)
+        shown_before, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def list_command(

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from sympy import Expr, Integer, Mul, Rational
+from sympy import Expr, Integer, Mul
 
 from derive.choices import kept_tensor
 from derive.declarations import Declaration
 from derive.errors import NotationError, Place
+from derive.float_range import exact_number
 from derive.nodes import ArrayNode
 from derive.splicing import spliced, taken_along, the_one
 from derive.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in
@@ -92,7 +93,7 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
 def _bound(definition, args, kwargs) -> dict[str, Expr]:
     names = [t.name for t in definition.arguments]
     scalars = {
-        t.name: default if isinstance(default, Expr) else Rational(str(default))
+        t.name: default if isinstance(default, Expr) else exact_number(default)
         for t, default in definition.scalars
     }
     sizes = [name for name, _ in definition.size_arguments]
@@ -110,7 +111,7 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
                 f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
             )
         given[name] = value
-    optional = {t.name: Rational(str(default)) for t, default in definition.optional}
+    optional = {t.name: exact_number(default) for t, default in definition.optional}
     missing = [name for name in names + sizes if name not in given and name not in optional]
     if missing:
         what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
@@ -127,7 +128,7 @@ def _bound(definition, args, kwargs) -> dict[str, Expr]:
         if isinstance(value, Declaration):
             value._operator()
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            given[name] = Rational(str(value))
+            given[name] = exact_number(value)
         elif not isinstance(value, Expr):
             raise NotationError(f"{signature}: {value!r} is no tensor for {name}", "pass a tensor")
         if name in scalars and axes_of(given[name]):

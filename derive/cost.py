@@ -20,11 +20,12 @@ from functools import lru_cache
 
 from sympy import Abs, Expr, Function, Piecewise, Pow, exp, preorder_traversal, sign
 
+from derive.choices import Branches, Compared
 from derive.nodes import ArgMax, Max, OneHot, Reduction, Sum
 from derive.symbols import Tensor, axes_of, tensors_in
 
 NOMINAL = 32
-CHEAP = (Abs, Piecewise, sign)  # they compare and choose, and evaluate nothing
+CHEAP = (Abs, Branches, Compared, Piecewise, sign)  # they compare and choose, and evaluate nothing
 
 
 @dataclass(frozen=True, order=True)

@@ -6,7 +6,7 @@ import math
 
 from sympy import Expr
 
-from derive.errors import NotationError
+from derive.errors import NotationError, shortened
 from derive.symbols import Axis, Tensor, check_axes, checked_name, is_number_or_size
 
 
@@ -138,8 +138,9 @@ def _number(kind: str, default) -> float:
         number = None
     if number is None or not math.isfinite(number):
         raise NotationError(
-            f"{kind}({default!r}): the default is not a finite number",
+            f"{kind}({shortened(default)}): the default is not a finite number",
             "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
             "weight = Given(C, default=1)",
         )
-    return int(number) if isinstance(default, int) else number
+    exact = isinstance(default, int) and abs(default) <= 2**53
+    return default if exact else number

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from sympy import Expr, Integer, Rational
+from sympy import Expr, Integer
 
 from derive.errors import Place
+from derive.float_range import exact_number
 from derive.made_axes import known_sizes
 from derive.symbols import Axis, Tensor, tensors_in
 
@@ -152,7 +153,7 @@ class Definition:
     def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
         """The default of a scalar as a number, for a batch of these sizes."""
         if not isinstance(default, Expr):
-            return Rational(str(default))
+            return exact_number(default)
         whole = self.sizes_from(sizes)
         return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
 

@@ -48,8 +48,7 @@ class QuestionError(Exception):
 
     def __str__(self) -> str:
         where = f"{self.place.shown}: " if self.place else ""
-        remedy = f"\n    {self.remedy}" if self.remedy else ""
-        return f"{where}{self.problem}{remedy}"
+        return f"{where}{said(self.problem, self.remedy)}"
 
 
 class NotationError(QuestionError):
@@ -62,11 +61,29 @@ class NotationError(QuestionError):
         super().__init__(problem, remedy, place or caller_place())
 
 
+class NotationWarning(UserWarning):
+    """The mathematics can be read, but something in it has no influence, which is hardly meant."""
+
+
 class UnprovedError(Exception):
     """A derivative that the independent derivations did not confirm.
 
     Nothing of it may be emitted.
     """
+
+
+def shortened(value: object) -> str:
+    """A value as Python writes it, where that can be read."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a very long number"
+    return text if len(text) <= 60 else f"{text[:40]}..."
+
+
+def said(problem: str, remedy: str) -> str:
+    """What is wrong, and on a line of its own what to do about it."""
+    return f"{problem}\n    {remedy}" if remedy else problem
 
 
 def caller_place() -> Place | None:

@@ -21,17 +21,21 @@ from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.choices import kept_tensor, with_ignored
+from derive.choices import comparing, kept_tensor, nesting, with_ignored
+from derive.class_reading import ClassReading
+from derive.completeness import check_complete
 from derive.declarations import Declaration, Label, Scalar, Size
 from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
 from derive.errors import NotationError, Place, caller_place
-from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, twins_in
-from derive.nodes import ArrayNode, Reshaping
+from derive.float_range import check_numbers
+from derive.influence import Vanished, warn_of_no_influence
+from derive.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.nodes import Broadcast
 from derive.statements import (
     UNDEFINED,
     check_statement,
     in_notation,
-    may_be_infinite,
+    known_signs,
     tensors_outside_conditions,
     without_marks,
 )
@@ -45,20 +49,25 @@ from derive.symbols import (
     check_axes,
     checked_name,
     is_constant,
+    ordered,
     same_name,
+    tensors_in,
     with_sizes,
 )
+from derive.written import Written
 
-FUNCTIONS = ("forward", "backward", "atoms", "chain")
-CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
 
 
 class ClassBody(dict):
     """The namespace of a forward's class body: it makes a statement of every assignment."""
 
-    def __init__(self):
+    def __init__(self, name: str = ""):
         super().__init__()
+        self.name = name
+        self.reading: ClassReading | None = None  # none where nothing is written, as in a loop
+        self.vanished: list[Vanished] = []
+        self.deleted: tuple[str, Place | None] | None = None
         self.places: dict[str, Place] = {}
         self.inputs: list[Tensor] = []
         self.optional: dict[str, float] = {}
@@ -68,19 +77,61 @@ class ClassBody(dict):
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
+        self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
 
+    def __getitem__(self, name):
+        reading, frame = self.reading, sys._getframe(1)
+        if reading is not None and frame.f_code is reading.code:
+            reading.reach(frame.f_lineno, self.axes)
+            unknown = None if name in self else reading.unknown(name, frame.f_lineno)
+            if unknown is not None:
+                raise unknown
+        return super().__getitem__(name)
+
     def __setitem__(self, name, value):
+        frame = sys._getframe(1)
+        if name == "__module__" and frame.f_code.co_name == self.name:
+            self.reading = ClassReading(frame, self)
         if name.startswith("__") or name == "_":
             return super().__setitem__(name, value)
         place = caller_place() or Place("<unknown>", 0)
         self.last = (name, place)
         try:
+            if self.reading is not None and frame.f_code is self.reading.code:
+                self.reading.reach(frame.f_lineno, self.axes)
+                value = self._as_written(name, value, self.reading.written(name, frame.f_lineno))
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:
             raise error.at(place) from None
 
+    def __delitem__(self, name):
+        if name not in self.places:
+            return super().__delitem__(name)
+        self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
+
+    @property
+    def axes(self) -> set[Axis]:
+        """The axes of the tensors so far."""
+        return {axis for tensor in self.tensors.values() for axis in tensor.axes}
+
+    def _as_written(self, name: str, value, written: Written):
+        """``value`` along all the axes that the line has, where SymPy lost some; what else it lost
+        is remembered.
+        """
+        if not isinstance(value, Expr) or isinstance(value, Axis):
+            return value
+        gone = written.names - _names_in(value)
+        if gone:
+            place = caller_place() or Place("<unknown>", 0)
+            self.vanished.append(Vanished(name, tuple(sorted(gone)), place))
+        lost = ordered(written.axes - axes_of(value))
+        return Broadcast(value, *lost) if lost else value
+
     def _received(self, name, value, place):
+        if name in self.places:
+            self.claim(name, place)
+        self._check_no_axis(name, value)
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
@@ -113,6 +164,17 @@ class ClassBody(dict):
             )
         self.places[name] = place
 
+    def _check_no_axis(self, name: str, value) -> None:
+        """The name of an axis means that axis."""
+        if self.reading is None or isinstance(value, (Axis, Size)):
+            return
+        outside = self.reading.scope.outside(name)
+        if isinstance(outside, Axis) or name in {axis.name for axis in self.axes}:
+            raise NotationError(
+                f"{name} is an axis, and would be something else from here on",
+                f"give one of the two another name: {name}_tensor = ...",
+            )
+
     def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
         if isinstance(declaration, Size):
             self.claim(checked_name(name, "a size"), place)
@@ -123,6 +185,8 @@ class ClassBody(dict):
         self.claim(name, place)
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
+            if isinstance(declaration.default, Expr):
+                check_numbers(declaration.default, f"the default of {name}")
             self.scalars.append((tensor, declaration.default))
         else:
             if self.optional and declaration.default is None:
@@ -142,6 +206,11 @@ class ClassBody(dict):
 
     def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
         """``label`` counts only where it is not ``ignored``."""
+        if not -(2**63) <= ignored < 2**63:
+            raise NotationError(
+                f"{label}: the label that is ignored is no number of 64 bits",
+                f"write {label} = Label(N, ignored=-100)",
+            )
         if self.ignoring and self.ignoring[0].default != ignored:
             other = self.ignoring[0]
             raise NotationError(
@@ -160,7 +229,9 @@ class ClassBody(dict):
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
         checked_name(name, "a tensor")
-        value = with_ignored(in_notation(value), {i.kept.name: i.kept for i in self.ignoring})
+        value = in_notation(value)
+        check_numbers(value, name)
+        value = with_ignored(value, {i.kept.name: i.kept for i in self.ignoring})
         self._check_own(value)
         self._check_axes(value)
         expressions = [*(s.expression for s in self.statements), value]
@@ -168,9 +239,11 @@ class ClassBody(dict):
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         self.claim(name, place)
+        value = comparing(value, self.nested)
         expression = with_sizes(without_marks(value), twins)
         tensor = Tensor(name, axes, role="statement", **known_signs(expression))
         self.statements.append(Statement(tensor, expression, place, block))
+        self.nested[name] = nesting(expression, self.nested)
         self.tensors[name] = tensor
         return tensor
 
@@ -229,37 +302,6 @@ class ClassBody(dict):
                     "to use another forward, call it: h = Other(x)",
                 )
 
-    def _check_sizes_of_optional(self) -> None:
-        """What is left out has the sizes of what is passed."""
-        passed = {a for t in self.inputs if t.name not in self.optional for a in t.axes}
-        for t in self.inputs:
-            for axis in t.axes:
-                if axis not in passed:
-                    raise NotationError(
-                        f"{t} may be left out, but no other input has the axis {axis}: its size "
-                        "would be unknown",
-                        f"leave out the default of {t}, or declare it along other axes",
-                        self.places[t.name],
-                    )
-        for scalar, default in self.scalars:
-            unknown = default.atoms(Axis) - passed if isinstance(default, Expr) else ()
-            for axis in sorted(unknown, key=str):
-                raise NotationError(
-                    f"the default of {scalar} needs the size of {axis}, which no input has",
-                    f"declare an input along {axis}",
-                    self.places[scalar.name],
-                )
-
-    def _check_names(self, name: str) -> None:
-        """No tensor has a name that the generated module gives to something else."""
-        taken = {snake_case(name)} | {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
-        taken |= {f"{name}{kind}" for kind in CLASSES}
-        for tensor, place in self.places.items():
-            if tensor in taken:
-                raise NotationError(
-                    f"{tensor} is a name of the generated module", "choose another one", place
-                )
-
     def _axis_order(self, expressions, twins):
         order = self._ordered_axes(expressions, twins, flattened_in(expressions, twins))
         return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
@@ -270,6 +312,12 @@ class ClassBody(dict):
 
     def finished(self, name: str, doc: str, place: Place) -> Definition:
         """The frozen record; raises `NotationError` where something is missing as a whole."""
+        if self.deleted:
+            raise NotationError(
+                f"del {self.deleted[0]}: what is defined stays in the mathematics",
+                "leave the line out",
+                self.deleted[1],
+            )
         if not self.statements:
             raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
         last, last_place = self.last
@@ -287,19 +335,8 @@ class ClassBody(dict):
         twins = twins_in(expressions)
         flattened = flattened_in(expressions, twins)
         order = self._ordered_axes(expressions, twins, flattened)
-        self._check_sizes_of_optional()
-        self._check_size_arguments(twins)
-        for statement in self.statements:
-            _check_sizes_known(statement, order)
-        self._check_parts_known(order, twins, flattened)
-        for taken in self.places:
-            if f"d{taken}" in self.places:
-                raise NotationError(
-                    f"d{taken} is the name of the gradient of {taken}",
-                    f"rename d{taken}",
-                    self.places[f"d{taken}"],
-                )
-        self._check_names(name)
+        check_complete(self, name, order, twins, flattened)
+        warn_of_no_influence(self)
         return Definition(
             name,
             doc,
@@ -316,57 +353,13 @@ class ClassBody(dict):
             tuple(self.broadcast),
         )
 
-    def _check_size_arguments(self, twins) -> None:
-        """No size is given twice: by a shape and by an argument, or by two arguments."""
-        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
-        for name, axis in self.sizes:
-            if axis in known:
-                raise NotationError(
-                    f"{name} = Size({axis}): the size of {axis} is known already",
-                    f"leave {name} out, and write {axis} where the size is meant",
-                    self.places[name],
-                )
-            known.add(axis)
 
-    def _check_parts_known(self, order, twins, flattened) -> None:
-        """When an axis is split, all new sizes but one must be known."""
-        known = {twins.get(axis, axis) for tensor in self.inputs for axis in tensor.axes}
-        known |= {axis for _, axis in self.sizes} | {a for a in order if a.length is not None}
-        known |= set(known_sizes(known, flattened))
-        for statement in self.statements:
-            for node in sorted(statement.expression.atoms(Reshaping), key=str):
-                axes = [*node.binds, *node.brings]
-                unknown = [axis.name for axis in axes if twins.get(axis, axis) not in known]
-                if unknown:
-                    raise NotationError(
-                        f"{node}: the size of {unknown[0]} is unknown",
-                        f"make it an argument: count = Size({unknown[0]})",
-                        statement.place,
-                    )
+def _names_in(value: Expr) -> set[str]:
+    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
+    from derive.composition import PendingBlock
 
-
-def known_signs(e: Expr) -> dict[str, bool]:
-    """What is known of the sign of a statement, so that later powers and logarithms may rely on
-    it.
-    """
-    if may_be_infinite(e):
-        return {"extended_real": True}
-    if e.is_positive:
-        return {"positive": True}
-    return {"nonnegative": True} if e.is_nonnegative else {}
-
-
-def _check_sizes_known(statement: Statement, order) -> None:
-    used = set(statement.tensor.axes) | statement.expression.atoms(Axis)
-    for node in statement.expression.atoms(ArrayNode):
-        used |= {*node.binds, *node.brings}
-    unknown = sorted(axis.name for axis in used if axis not in order)
-    if unknown:
-        raise NotationError(
-            f"{statement.name} uses the axis {unknown[0]}, which no input has: its size is unknown",
-            f"declare an input along it, Input({unknown[0]}), or rename an axis into it",
-            statement.place,
-        )
+    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
+    return {t.name for t in tensors_in(value)}.union(*map(_names_in, arguments))
 
 
 class ForwardMeta(type):
@@ -379,7 +372,7 @@ class ForwardMeta(type):
                 f"{name} inherits from {', '.join(base.__name__ for base in bases)}",
                 "a forward inherits from Forward alone; call the other inside it to reuse it",
             )
-        return ClassBody() if bases else {}
+        return ClassBody(name) if bases else {}
 
     def __new__(mcs, name, bases, body, **kwargs):
         if not bases:

@@ -22,9 +22,10 @@ from pathlib import Path
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
 
-import derive
-from derive.errors import NotationError, Place, QuestionError
+from derive.class_source import read_already
+from derive.errors import Place, QuestionError
 from derive.forward import Forward
+from derive.unknown_names import unknown_name
 
 MATH = Path(__file__).parent / "math"
 OUR_MODULES = "gradform_file_"
@@ -88,8 +89,7 @@ def load(path: Path) -> list[type[Forward]]:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise QuestionError(f"{path} {what}", "name a Python file that holds a forward")
-    _check_python(path)
-    module = _run(path)
+    module = _run(path, _checked_python(path))
     found = [
         value
         for value in vars(module).values()
@@ -117,14 +117,17 @@ def _unknown(name: str, known, where: str):
     )
 
 
-def _check_python(path: Path) -> None:
+def _checked_python(path: Path) -> ast.Module:
+    """The syntax tree of a file that is Python."""
     place = Place(str(path), 0)
     not_text = QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place)
     try:
         content = path.read_bytes()
         if b"\0" in content:
             raise not_text
-        compile(content, str(path), "exec", dont_inherit=True)  # looked at, not run
+        tree = ast.parse(content, str(path))
+        compile(tree, str(path), "exec", dont_inherit=True)  # looked at, not run
+        return tree
     except SyntaxError as error:
         if "utf-8" in str(error):
             raise not_text from None
@@ -140,11 +143,15 @@ def _check_python(path: Path) -> None:
         ) from None
 
 
-class _FreshLoader(SourceFileLoader):
-    """Always compiles the file as it is now: a cached compilation may be of the text before."""
+class _TreeLoader(SourceFileLoader):
+    """Runs a syntax tree that was read: neither a cached compilation nor a later text."""
+
+    def __init__(self, name: str, path: str, tree: ast.Module):
+        super().__init__(name, path)
+        self.tree = tree
 
     def get_code(self, fullname):
-        return self.source_to_code(self.get_data(self.path), self.path)
+        return self.source_to_code(self.tree, self.path)
 
 
 @contextmanager
@@ -165,13 +172,14 @@ def _importing_from(folder: Path):
                 del sys.modules[name]
 
 
-def _run(path: Path):
+def _run(path: Path, tree: ast.Module):
     path = path.resolve()
     _read.add(path)
     name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    loader = _FreshLoader(name, str(path))
+    loader = _TreeLoader(name, str(path), tree)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module
+    read_already[str(path)] = tree
     try:
         with _importing_from(path.parent):
             loader.exec_module(module)
@@ -189,6 +197,8 @@ def _run(path: Path):
         message = " ".join(str(error).split()) or "no message"
         problem = f"{type(error).__name__}: {message}"
         raise QuestionError(problem, _remedy(error, module), _line_in(path, error)) from None
+    finally:
+        del read_already[str(path)]
     return module
 
 
@@ -229,50 +239,7 @@ def _line_in(path: Path, error: BaseException | None) -> Place:
 
 
 def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
-    """An unknown name: one that is defined further down, a misspelt one, or one that was not
-    imported.
-    """
+    """An unknown name outside of a class body, or in a function that one calls."""
     place = _line_in(path, error)
     name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
-    tree = ast.parse(Path(place.file).read_bytes())
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    body = next((c for c in classes if c.lineno <= place.line <= (c.end_lineno or c.lineno)), None)
-    assigned = {
-        target.id: line.lineno
-        for line in (body.body if body else [])
-        if isinstance(line, ast.Assign)
-        for target in line.targets
-        if isinstance(target, ast.Name)
-    }
-    if assigned.get(name, 0) > place.line:
-        return NotationError(
-            f"{name} is used here, but defined only on line {assigned[name]}",
-            "a statement sees what stands above it: move one of the two lines",
-            place,
-        )
-    if 0 < assigned.get(name, 0) < place.line:
-        return NotationError(
-            f"{name} is not seen by a function or a comprehension inside of a class body",
-            "write the statement out, or pass the tensor as an argument",
-            place,
-        )
-    if assigned.get(name, 0) == place.line:
-        return NotationError(
-            f"{name} is used in its own definition", "use the tensors above it", place
-        )
-    if len(name) == 1 and name.isupper():
-        return NotationError(
-            f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")', place
-        )
-    if hasattr(derive, name) or hasattr(sympy, name):
-        package = "derive" if hasattr(derive, name) else "sympy"
-        return NotationError(
-            f"{name} is unknown here", f"import it: from {package} import {name}", place
-        )
-    close = difflib.get_close_matches(name, list(assigned), n=1)
-    remedy = (
-        f"did you mean {close[0]}?"
-        if close
-        else "define it on a line above, as an Input or a statement"
-    )
-    return NotationError(f"{name} is unknown", remedy, place)
+    return unknown_name(name, place, {})

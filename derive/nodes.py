@@ -18,6 +18,7 @@ from derive.errors import NotationError
 from derive.reshaping import Flatten as Flatten
 from derive.reshaping import Reshaping as Reshaping
 from derive.reshaping import Unflatten as Unflatten
+from derive.spellings import LARGER
 from derive.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
 
 
@@ -49,6 +50,7 @@ class Max(Reduction):
     """
 
     is_real = None  # as its operand, which may be -oo
+    unnamed_axis = "along an axis write Max(x, C); the larger of two is " + LARGER
 
     def _eval_is_real(self):
         return self.operand.is_real

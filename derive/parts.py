@@ -15,8 +15,8 @@ from sympy import Add, Expr, Function, Mul, Pow, exp
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
-from derive.forward import known_signs
 from derive.nodes import Max, Reduction, Reshaping, Sum
+from derive.statements import known_signs
 from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 

@@ -16,8 +16,8 @@ from sympy import Expr, preorder_traversal
 
 from derive.cost import entries, is_contraction
 from derive.facts import Facts, along
-from derive.forward import known_signs
 from derive.nodes import ArrayNode, Sum
+from derive.statements import known_signs
 from derive.steps import Record
 from derive.symbols import Tensor, tensors_in
 

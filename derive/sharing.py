@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
 
+from derive.choices import Compared
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
 from derive.shares import is_share
@@ -217,7 +218,7 @@ def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:
 
 
 def _nameable(e: Expr) -> list[Expr]:
-    if isinstance(e, OneHot) or not e.args:
+    if isinstance(e, (OneHot, Compared)) or not e.args:
         return []
     root = isinstance(e, Pow) and not e.exp.is_Integer and bool(tensors_in(e))
     call = isinstance(e, Function) and bool(tensors_in(e))

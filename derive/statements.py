@@ -12,12 +12,13 @@ from sympy import (
     Derivative,
     Expr,
     Float,
+    Ge,
     I,
     Integral,
+    Le,
     Mul,
     Piecewise,
     Product,
-    Rational,
     S,
     exp,
     nan,
@@ -31,7 +32,9 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from derive.choices import Compared
 from derive.errors import NotationError
+from derive.float_range import exact_number
 from derive.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 
@@ -96,6 +99,17 @@ def may_be_infinite(e: Expr) -> bool:
     if isinstance(e, Piecewise):
         return any(may_be_infinite(branch.expr) for branch in e.args)
     return not isinstance(e, exp) and any(map(may_be_infinite, e.args))
+
+
+def known_signs(e: Expr) -> dict[str, bool]:
+    """What is known of the sign of a statement, so that later powers and logarithms may rely on
+    it.
+    """
+    if may_be_infinite(e):
+        return {"extended_real": True}
+    if e.is_positive:
+        return {"positive": True}
+    return {"nonnegative": True} if e.is_nonnegative else {}
 
 
 def tensors_outside_conditions(e) -> set[Tensor]:
@@ -168,25 +182,26 @@ def without_marks(e):
 
 def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
-    e = e.replace(lambda n: isinstance(n, Float), lambda n: Rational(str(n)))
+    e = e.replace(lambda n: isinstance(n, Float), exact_number)
     e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
-    for kind, compare in ((PointwiseMin, "__le__"), (PointwiseMax, "__ge__")):
-        e = e.replace(lambda n, kind=kind: isinstance(n, kind), lambda n, c=compare: _choice(n, c))
-    return e
+    return e.replace(lambda n: isinstance(n, (PointwiseMax, PointwiseMin)), _choice)
 
 
-def _choice(extreme, compare: str) -> Expr:
+def _choice(extreme) -> Expr:
     """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
     ``torch.clamp``.
     """
     sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
     if sizes:
         kind = type(extreme).__name__
+        code = "Max(x, C)" if kind == "Max" else "-Max(-x, C)"
         raise NotationError(
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
-            f"for the largest along an axis import {kind} from derive, after SymPy",
+            f"along an axis write {code}, with Max from derive, imported after SymPy",
         )
+    compare = Ge if isinstance(extreme, PointwiseMax) else Le
     chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
     for other in rest:
-        chosen = Piecewise((chosen, getattr(chosen, compare)(other)), (other, True))
+        sides = [Compared(side) if side.has(Piecewise) else side for side in (chosen, other)]
+        chosen = Piecewise((chosen, compare(*sides)), (other, True))
     return chosen

@@ -22,7 +22,7 @@ from functools import lru_cache
 from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol
 from sympy.core.cache import cacheit
 
-from derive.errors import NotationError
+from derive.errors import NotationError, shortened
 
 RESERVED = frozenset(
     {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
@@ -60,8 +60,12 @@ class Axis(Symbol):
     def __new__(cls, name: str, length: int | None = None) -> Axis:
         if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
             raise NotationError(
-                f"Axis({name!r}, {length!r}): the length is not a whole number",
+                f"Axis({name!r}, {shortened(length)}): the length is not a whole number",
                 f"write Axis({name!r}, 4), or Axis({name!r}) where it is open",
+            )
+        if length is not None and length >= 2**63:
+            raise NotationError(
+                f"Axis({name!r}, ...): no tensor has so many entries", "give it fewer than 2**63"
             )
         if length is not None and length < 1:
             raise NotationError(f"Axis({name!r}, {length}) has no entry", "give it at least one")

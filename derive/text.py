@@ -120,5 +120,10 @@ class Formula(StrPrinter):
         label = kept_label(e)
         return f"Kept({self._print(label)})" if label is not None else super()._print_Function(e)
 
+    def _print_Compared(self, e):
+        return self._print(e.choice)
+
+    _print_Branches = _print_Compared
+
     def _print_Sum(self, e):
         return f"Sum({self._print(e.operand)}, {self._print(e.args[1])})"

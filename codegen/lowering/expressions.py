@@ -50,9 +50,10 @@ from codegen.program import (
     operands,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
-from derive.choices import zero_unless
+from derive.choices import Branches, Compared, zero_unless
 from derive.definition import Statement
 from derive.errors import QuestionError
+from derive.float_range import IN_LOGARITHMS, unheld_number
 from derive.layout import Dim, Layout
 from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, renamed
 from derive.positive import is_positive
@@ -125,6 +126,8 @@ class Lowering:
             return SizeOf(e.name)
         if isinstance(e, MinusInfinity):
             return Constant("-oo", -math.inf)
+        if e.is_number:
+            _check_held(e)
         if e.is_Rational:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
@@ -141,6 +144,8 @@ class Lowering:
             return Power(base, power, dims=broadcast([base.dims, power.dims]))
         if isinstance(e, Piecewise):
             return self._choice(e, frame, picked)
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice, frame, picked)
         if isinstance(e, SymbolicFunction) and len(e.args) == 1:
             operand = self.value(e.args[0], frame, picked)
             return Apply(type(e).__name__, operand, dims=operand.dims)
@@ -181,6 +186,7 @@ class Lowering:
             f.is_Rational for f in numbers
         ):  # a root or pi: one number with the rest of them
             rest = Mul(*(f for f in e.args if not f.is_number))
+            _check_held(Mul(*numbers))
             number = Constant(str(Mul(*numbers)), float(Mul(*numbers)))
             value = self.value(rest, frame, picked)
             return Times(((number, False), (value, False)), dims=value.dims)
@@ -341,6 +347,13 @@ class Lowering:
         for axis in [axis for axis in t.axes if axis in picked]:
             value = picked_entry(self, value, axis, picked[axis])
         return arranged(value, frame)
+
+
+def _check_held(number: Expr) -> None:
+    """A number that came out of the derivation can be computed with. Raises `QuestionError`."""
+    problem = unheld_number(number)
+    if problem:
+        raise QuestionError(f"the forward or its gradient has {problem}", IN_LOGARITHMS)
 
 
 def _one_number(

@@ -189,6 +189,11 @@ class _Latex(LatexPrinter):
     def _print_Position(self, e: ArrayNode) -> str:
         return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
 
+    def _print_Compared(self, e) -> str:
+        return self._print(e.choice)
+
+    _print_Branches = _print_Compared
+
     def _print_Piecewise(self, e) -> str:
         if (label := kept_label(e)) is not None:
             return rf"\mathbf{{1}}[\,{self._print(label)}\text{{ is kept}}\,]"

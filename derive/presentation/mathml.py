@@ -260,6 +260,11 @@ class _MathML(Printer):
     def _print_Abs(self, e) -> Element:
         return _brackets(self._print(e.args[0]), "|", "|")
 
+    def _print_Compared(self, e) -> Element:
+        return self._print(e.choice)
+
+    _print_Branches = _print_Compared
+
     def _print_Piecewise(self, e: Piecewise) -> Element:
         if (label := kept_label(e)) is not None:
             kept = _leaf("mtext", "\u00a0is kept")

@@ -15,6 +15,7 @@ from sympy import Expr, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
+from derive.choices import Branches, Compared
 from derive.definition import Definition
 from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
 from derive.symbols import Axis, MinusInfinity
@@ -114,6 +115,8 @@ class _Interpreter:
             for chosen, condition in reversed(e.args[:-1]):
                 result = torch.where(self.holds(condition), self.value(chosen), result)
             return result
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice)
         parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
             return sum(parts[1:], parts[0])

@@ -140,7 +140,8 @@ class Printer:
     def _Number(self, value: p.Number):
         n = value.value
         if n.denominator == 1:
-            return str(n.numerator), ATOM if n >= 0 else SIGN
+            whole = abs(n.numerator) < 2**63  # torch takes no larger integer
+            return str(n.numerator if whole else float(n.numerator)), ATOM if n >= 0 else SIGN
         text = decimal(n)
         if text is not None:
             return text, ATOM if n >= 0 else SIGN

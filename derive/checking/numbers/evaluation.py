@@ -21,6 +21,7 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 
 from derive.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
+from derive.choices import Branches, Compared
 from derive.made_axes import twins_in
 from derive.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
 from derive.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
@@ -182,6 +183,8 @@ class Evaluation:
             return UNDEFINED
 
     def _pointwise(self, e: Expr) -> Table:
+        if isinstance(e, (Branches, Compared)):
+            return self.table(e.choice)
         if isinstance(e, Piecewise):
             return self._choice(e)
         return self._entrywise(self._operation(e), e.args)

@@ -20,7 +20,6 @@ from derive.symbols import Axis, Tensor, size_divisors
 Values = dict[str, dict[Index, Expr]]
 
 LARGEST = 12  # product of the sizes of the independent axes that are tried one after the other
-LONG_NUMBER = 10**30  # what is longer is not read
 MOST_ENTRIES = 4000  # of all the data of a random point together
 
 # The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
@@ -212,15 +211,14 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
     return {i: Integer(k + 1) for k, i in enumerate(places)}
 
 
-def complexity(e: Expr) -> float:
+def complexity(e: Expr) -> int:
     """How much there is to read: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), and anything else after."""
     if e.is_Rational:
-        above, below = (min(int(n), LONG_NUMBER) for n in (abs(e.p), e.q))
-        return above + 2.5 * (below != 1) + below - 1 + 1.5 * (e.p < 0)
+        return 2 * abs(int(e.p)) + 5 * (e.q != 1) + 2 * int(e.q) - 2 + 3 * bool(e.p < 0)
     share, rest = e.as_coeff_Mul()
     if isinstance(rest, log) and rest.args[0].is_Rational:
-        return 5 + complexity(rest.args[0]) + complexity(share) - 1
-    return 100 + e.count_ops()
+        return 8 + complexity(rest.args[0]) + complexity(share)
+    return 200 + 2 * e.count_ops()
 
 
 SIMPLE = (*map(Integer, (0, 1, 2, -1, 3)), Rational(1, 2), log(2), log(3))

@@ -23,6 +23,7 @@ from derive.checking.reading.values import (
 )
 from derive.choices import nonzero
 from derive.definition import IGNORE_INDEX, Definition
+from derive.float_range import unheld_number
 from derive.layout import layouts_of
 from derive.symbols import Axis, Tensor
 
@@ -41,7 +42,10 @@ def exact(text: str) -> Value:
     digits, exponent = found[1], found[2] or "e0"
     if len(digits) > MOST_DIGITS or abs(int(exponent[1:][:6])) > LARGEST_EXPONENT:
         raise Refusal("this number is too long", f"at most {MOST_DIGITS} digits are read")
-    return number(Rational(Fraction(text)))
+    value = Rational(Fraction(text))
+    if problem := unheld_number(value):
+        raise Refusal(f"{printable(text, 30)} is {problem}", "torch reads it as inf, or as 0")
+    return number(value)
 
 
 class Names:

@@ -1,0 +1,155 @@
+"""The syntax tree of a class body that is being run, and what its names mean there.
+
+Values alone do not say what was written: ``x == 0`` is False before anybody could see it. So a
+class body is read from the file that it stands in, wherever that can be read (a module, a notebook
+and an interactive session can).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import linecache
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FrameType
+
+MISSING = object()
+# What a class body compiles to where something is decided by Python, and not by the mathematics.
+DECISIONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "FOR_ITER", "TO_BOOL")
+
+read_already: dict[str, ast.Module] = {}  # by file, of those that are being loaded
+
+
+class Scope:
+    """What a name means in a class body: there, in the functions around it, in its module, in
+    Python.
+    """
+
+    def __init__(self, frame: FrameType, body: dict):
+        around = frame.f_back if frame.f_code.co_freevars else None
+        self.outer = (
+            {
+                name: around.f_locals[name]
+                for name in frame.f_code.co_freevars
+                if name in around.f_locals
+            }
+            if around
+            else {}
+        )
+        self.body, self.module = body, frame.f_globals
+
+    def __getitem__(self, name: str) -> object:
+        """The value of ``name``, or `MISSING`."""
+        if dict.__contains__(self.body, name):
+            return dict.__getitem__(self.body, name)
+        return self.outside(name)
+
+    def outside(self, name: str) -> object:
+        """What ``name`` means where the class body does not define it."""
+        for names in (self.outer, self.module):
+            if name in names:
+                return names[name]
+        return getattr(builtins, name, MISSING)
+
+
+def file_tree(code: CodeType, module: dict) -> ast.Module:
+    """The file that ``code`` was compiled from; empty where it cannot be read."""
+    tree = read_already.get(code.co_filename)
+    if tree is None:
+        linecache.checkcache(code.co_filename)
+        tree = _parsed("".join(linecache.getlines(code.co_filename, module)))
+    return tree
+
+
+def class_tree(code: CodeType, module: dict) -> ast.ClassDef | None:
+    """The class whose body ``code`` is; None where its source cannot be read."""
+    tree = file_tree(code, module)
+    found = [node for node in _classes(tree) if node.name == code.co_name and _begins(node, code)]
+    return found[0] if len(found) == 1 and _same(found[0], code) else None
+
+
+def decides_in_python(code: CodeType) -> bool:
+    """Whether a class body compares, branches or loops; asked where its source cannot be read."""
+    return any(
+        (i.opname in DECISIONS and not (i.opname == "COMPARE_OP" and i.argrepr[:1] in "<>"))
+        or "JUMP_IF" in i.opname
+        for i in dis.get_instructions(code)
+    )
+
+
+def statements_by_line(tree: ast.ClassDef) -> dict[int, list[ast.stmt]]:
+    """The statements on every line: of what holds others only the head."""
+    found: dict[int, list[ast.stmt]] = {}
+    for statement in statements_in(tree.body):
+        inner = next(_blocks(statement), None)
+        last = inner[0].lineno - 1 if inner else statement.end_lineno
+        for line in range(statement.lineno, max(last, statement.lineno) + 1):
+            found.setdefault(line, []).append(statement)
+    return found
+
+
+def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements that a class body runs itself, in order."""
+    for statement in body:
+        yield statement
+        for block in _blocks(statement):
+            yield from statements_in(block)
+
+
+def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
+    """The names that a class body assigns, with the line where each is first."""
+    found: dict[str, int] = {}
+    for statement in statements_in(tree.body) if tree else ():
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                for node in ast.walk(target):
+                    if isinstance(node, ast.Name):
+                        found.setdefault(node.id, statement.lineno)
+    return found
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return  # runs in a scope of its own
+    for part in ("body", "orelse", "finalbody"):
+        if getattr(statement, part, None):
+            yield getattr(statement, part)
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # not what was compiled
+        return ast.Module([], [])
+
+
+@lru_cache(maxsize=8)
+def _classes(tree: ast.Module) -> tuple[ast.ClassDef, ...]:
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def _begins(node: ast.ClassDef, code: CodeType) -> bool:
+    return code.co_firstlineno in (node.lineno, *(d.lineno for d in node.decorator_list[:1]))
+
+
+def _same(node: ast.ClassDef, code: CodeType) -> bool:
+    """Whether the text is still that of the code: every name of the code stands in it."""
+    written = {
+        "__module__",
+        "__qualname__",
+        "__doc__",
+        "__name__",
+        "__annotations__",
+        "__firstlineno__",
+        "__static_attributes__",
+    }
+    for part in ast.walk(node):
+        written |= {getattr(part, name, None) for name in ("id", "attr", "name", "asname")}
+        if isinstance(part, ast.ImportFrom):
+            written.add(part.module)
+    return all(n in written or "." in n for n in code.co_names if not n.startswith("__"))
