@@ -50,7 +50,7 @@ from derive.symbols import (
 )
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
-CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
+CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function", "Again")
 PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
 
 
