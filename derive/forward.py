@@ -22,8 +22,9 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.choices import kept_tensor, with_ignored
-from derive.declarations import Declaration, Label, Scalar, Size
+from derive.declarations import Declaration, Label, Scalar, Size, exact
 from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
+from derive.domain import Demand
 from derive.errors import NotationError, Place, caller_place
 from derive.made_axes import axis_order, fixed_in, flattened_in, known_sizes, twins_in
 from derive.nodes import ArrayNode, Reshaping
@@ -65,6 +66,7 @@ class ClassBody(dict):
         self.broadcast: list[str] = []
         self.ignoring: list[Ignoring] = []
         self.scalars: list[tuple[Tensor, float | Expr]] = []
+        self.demands: dict[Demand, Place] = {}
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
@@ -124,6 +126,8 @@ class ClassBody(dict):
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
             self.scalars.append((tensor, declaration.default))
+            if declaration.domain:
+                self.demands[Demand(tensor, declaration.domain)] = place
         else:
             if self.optional and declaration.default is None:
                 first = next(iter(self.optional))
@@ -250,6 +254,26 @@ class ClassBody(dict):
                     self.places[scalar.name],
                 )
 
+    def _check_demands(self) -> None:
+        """What the scalars have to be, they are where they are left out."""
+        defaults = {t: exact(default) for t, default in self.scalars}
+        known = {axis for t in self.inputs for axis in t.axes} | {axis for _, axis in self.sizes}
+        for demand, place in self.demands.items():
+            limits = {axis for bound in demand.domain.bounds for axis in bound.limit.atoms(Axis)}
+            for axis in sorted(limits - known, key=str):
+                raise NotationError(
+                    f"{demand.expression} is to be {demand.domain}, but no input has the axis "
+                    f"{axis}: its size is unknown",
+                    f"declare an input along {axis}",
+                    place,
+                )
+            if demand.holds(defaults) is False:
+                raise NotationError(
+                    f"{demand.expression} has to be {demand.domain}, and is not with the defaults",
+                    "choose defaults with which it is",
+                    place,
+                )
+
     def _check_names(self, name: str) -> None:
         """No tensor has a name that the generated module gives to something else."""
         taken = {snake_case(name)} | {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
@@ -288,6 +312,7 @@ class ClassBody(dict):
         flattened = flattened_in(expressions, twins)
         order = self._ordered_axes(expressions, twins, flattened)
         self._check_sizes_of_optional()
+        self._check_demands()
         self._check_size_arguments(twins)
         for statement in self.statements:
             _check_sizes_known(statement, order)
@@ -314,6 +339,7 @@ class ClassBody(dict):
             tuple(self.ignoring),
             tuple(self.sizes),
             tuple(self.broadcast),
+            tuple(self.demands),
         )
 
     def _check_size_arguments(self, twins) -> None:
