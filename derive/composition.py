@@ -228,7 +228,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             value = _translated(value, {}, axes)  # its sizes are those of the callee
         value = placed_block(body, f"{block}_{name}", value, place)
         passed[name] = value
-        if not isinstance(value, Tensor) and tensors_in(value):
+        if not isinstance(value, Tensor) and not is_constant(value):
             value = body.state(f"{block}_{name}", value, place, block)
         if name in without_gradient:
             _check_without_gradient(body, definition, name, value)

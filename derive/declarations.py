@@ -20,7 +20,9 @@ class Declaration:
 
     def __init__(self, *axes: Axis, default: float | None = None, broadcast: bool = False):
         self.broadcast = broadcast
-        self.default = None if default is None else _number(type(self).__name__, default)
+        self.default = (
+            None if default is None else _number(f"{type(self).__name__}({default!r})", default)
+        )
         for axis in axes:
             if not isinstance(axis, Axis):
                 raise NotationError(
@@ -165,18 +167,19 @@ def _number_or_sizes(value, what: str) -> float | Expr:
     in_sizes = isinstance(value, Expr) and bool(value.atoms(Axis))
     if in_sizes and is_number_or_size(value) and value.free_symbols <= value.atoms(Axis):
         return value
-    return _number("Scalar", value, what)
+    written = f"Scalar({value!r})" if what == "the default" else f"Scalar(..., {what}={value!r})"
+    return _number(written, value, what)
 
 
-def _number(kind: str, value, what: str = "the default") -> float:
-    """A default or a bound as a number of Python's."""
+def _number(written: str, value, what: str = "the default") -> float:
+    """A default or a bound as a number of Python's; ``written`` is where it stands."""
     try:
         number = None if isinstance(value, (bool, str)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not math.isfinite(number):
         raise NotationError(
-            f"{kind}({value!r}): {what} is not a finite number",
+            f"{written}: {what} is not a finite number",
             "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
             "weight = Given(C, default=1)",
         )
