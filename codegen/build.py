@@ -20,6 +20,7 @@ from codegen.program import (
     LengthOf,
     Load,
     Number,
+    Numeric,
     Parameter,
     Program,
     Quotient,
@@ -29,6 +30,7 @@ from codegen.program import (
     Step,
     Times,
     Value,
+    Within,
 )
 from derive.closed_form import ClosedStatement
 from derive.definition import IGNORE_INDEX, Definition, Statement
@@ -205,6 +207,10 @@ class _Builder:
         steps: list[Step] = [
             Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
         ]
+        steps += [
+            Numeric(p.name, p.role == "index") for p in parameters if p.role in ("scalar", "index")
+        ]
+        steps += self._demanded(parameters)
         if any(p.role == "index" for p in parameters):
             steps += self._labels_split()
         for line in lines:
@@ -218,6 +224,23 @@ class _Builder:
             results,
             result_class,
         )
+
+    def _demanded(self, parameters: Sequence[Parameter]) -> Iterable[Within]:
+        """What a function can demand of its numbers: what it is given them and the sizes for."""
+        names, lengths = {p.name for p in parameters}, self._lengths(parameters)
+        lowering = Lowering({t.name: () for t, _ in self.definition.scalars}, self.definition.axes)
+        for demand in self.definition.demands:
+            bounds = demand.domain.bounds
+            parts = [demand.expression, *(bound.limit for bound in bounds)]
+            sizes = {self.definition.size(axis).name for e in parts for axis in e.atoms(Axis)}
+            scalars = {t.name for e in parts for t in e.atoms(Tensor)}
+            if scalars <= names and sizes <= lengths.keys():
+                yield Within(
+                    formula(demand.expression),
+                    lowering.value(demand.expression, ()),
+                    tuple((bound.relation, lowering.value(bound.limit, ())) for bound in bounds),
+                    str(demand.domain),
+                )
 
     def _labels_split(self) -> list[SplitLabel]:
         """Every label that may be ignored, as an index and as what says where it counts."""

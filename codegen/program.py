@@ -302,6 +302,24 @@ class Default(Step):
 
 
 @dataclass(frozen=True)
+class Numeric(Step):
+    """The argument ``name`` is a number, of integers if ``whole``; a tensor is refused."""
+
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Within(Step):
+    """``value``, a number, is refused outside of ``bounds``: each a sign and a limit, that from
+    below first. ``name`` says what it is, ``domain`` what it has to be.
+    """
+
+    value: Value
+    bounds: tuple[tuple[str, Value], ...]
+    domain: str
+
+
+@dataclass(frozen=True)
 class SplitLabel(Step):
     """The label ``name`` becomes an index wherever it is, and ``kept`` says where it counts, as 0
     and 1: where it is not the argument ``ignored``. ``sizes`` are those of the axes that it

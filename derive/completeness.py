@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr
 
+from derive.declarations import exact
 from derive.definition import Statement, snake_case
 from derive.errors import NotationError
 from derive.made_axes import known_sizes
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from derive.forward import ClassBody
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
-CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function")
+CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function", "Again")
 
 
 def check_complete(
@@ -33,6 +34,7 @@ def check_complete(
     it twice. Raises `NotationError`.
     """
     _check_sizes_of_optional(body)
+    _check_demands(body)
     _check_size_arguments(body, twins)
     for statement in body.statements:
         _check_sizes_known(statement, order)
@@ -66,6 +68,27 @@ def _check_sizes_of_optional(body: ClassBody) -> None:
                 f"the default of {scalar} needs the size of {axis}, which no input has",
                 f"declare an input along {axis}",
                 body.places[scalar.name],
+            )
+
+
+def _check_demands(body: ClassBody) -> None:
+    """What the scalars have to be, they are where they are left out."""
+    defaults = {t: exact(default) for t, default in body.scalars}
+    known = {axis for t in body.inputs for axis in t.axes} | {axis for _, axis in body.sizes}
+    for demand, place in body.demands.items():
+        limits = {axis for bound in demand.domain.bounds for axis in bound.limit.atoms(Axis)}
+        for axis in sorted(limits - known, key=str):
+            raise NotationError(
+                f"{demand.expression} is to be {demand.domain}, but no input has the axis "
+                f"{axis}: its size is unknown",
+                f"declare an input along {axis}",
+                place,
+            )
+        if demand.holds(defaults) is False:
+            raise NotationError(
+                f"{demand.expression} has to be {demand.domain}, and is not with the defaults",
+                "choose defaults with which it is",
+                place,
             )
 
 

@@ -19,6 +19,7 @@ from sympy import Expr, Integer, Mul
 
 from derive.choices import kept_tensor
 from derive.declarations import Declaration
+from derive.domain import Demand
 from derive.errors import NotationError, Place
 from derive.float_range import exact_number
 from derive.nodes import ArrayNode
@@ -220,17 +221,23 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             made_of = spliced(parts, axes)
             axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
     tensors: dict[str, Expr] = {}
+    passed: dict[str, Expr] = {}
     defaults = {t.name: default for t, default in definition.scalars}
     without_gradient = {t.name for t in definition.inputs if t.role == "given"}
     for name, value in call.arguments.items():
         if value.atoms(Axis) and name in defaults and value == defaults[name]:
             value = translated(value, {}, axes)  # its sizes are those of the callee
         value = placed_block(body, f"{block}_{name}", value, place)
-        if not isinstance(value, Tensor) and tensors_in(value):
+        passed[name] = value
+        if not isinstance(value, Tensor) and not is_constant(value):
             value = body.state(f"{block}_{name}", value, place, block)
         if name in without_gradient:
             _check_without_gradient(body, definition, name, value)
         tensors[name] = value
+    for demand in definition.demands:
+        value = translated(demand.expression, passed, axes)
+        domain = demand.domain.mapped(lambda limit: translated(limit, passed, axes))
+        _demand(body, definition, demand, Demand(value, domain), place)
     for ignoring in definition.ignoring:  # where the caller's label may be
         kept = kept_tensor(tensors[ignoring.label.name])
         tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
@@ -243,6 +250,20 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
             continue
         tensors[statement.name] = body.state(name, value, place, block)
     return tensors[definition.output.name]
+
+
+def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:
+    """What a callee demands of its numbers is true here, or is demanded here too."""
+    holds = here.domain.holds(here.expression)
+    if holds is False or (holds is None and not is_constant(here.expression)):
+        wrong = "is not" if holds is False else "is not known to be"
+        raise NotationError(
+            f"{definition.name}: {own.expression} has to be {own.domain}, and {here.expression} "
+            f"{wrong}",
+            "pass a number that is, or an expression whose form shows it, such as exp(...)",
+        )
+    if holds is None:
+        body.demands.setdefault(here, place)
 
 
 def _check_without_gradient(body, definition, name: str, value: Expr) -> None:

@@ -6,7 +6,9 @@ import math
 
 from sympy import Expr
 
+from derive.domain import domain_of
 from derive.errors import NotationError, shortened
+from derive.float_range import exact_number
 from derive.symbols import Axis, Tensor, check_axes, checked_name, is_number_or_size
 
 
@@ -19,7 +21,11 @@ class Declaration:
 
     def __init__(self, *axes: Axis, default: float | None = None, broadcast: bool = False):
         self.broadcast = broadcast
-        self.default = None if default is None else _number(type(self).__name__, default)
+        self.default = (
+            None
+            if default is None
+            else _number(f"{type(self).__name__}({shortened(default)})", default)
+        )
         for axis in axes:
             if not isinstance(axis, Axis):
                 raise NotationError(
@@ -116,31 +122,70 @@ class Scalar(Declaration):
     """``eps = Scalar(1e-5)``: a number with a default, an argument of the generated function,
     not differentiated.
 
-    The default may be an expression in sizes: ``scale = Scalar(1 / sqrt(E))``.
+    The default may be an expression in sizes: ``scale = Scalar(1 / sqrt(E))``. ``above``,
+    ``at_least``, ``below`` and ``at_most`` say which numbers it may be, each a number or in sizes:
+    ``Scalar(0, at_least=0, at_most=1)``, ``Scalar(1, below=C)``. The mathematics may rely on that:
+    the generated functions refuse all others.
     """
 
     role = "scalar"
 
-    def __init__(self, default: float | Expr):
+    def __init__(
+        self,
+        default: float | Expr,
+        *,
+        above: float | Expr | None = None,
+        at_least: float | Expr | None = None,
+        below: float | Expr | None = None,
+        at_most: float | Expr | None = None,
+    ):
         super().__init__()
-        in_sizes = isinstance(default, Expr) and bool(default.atoms(Axis))
-        if in_sizes and is_number_or_size(default) and default.free_symbols <= default.atoms(Axis):
-            self.default: float | Expr = default
-        else:
-            self.default = _number("Scalar", default)
+        self.default: float | Expr = _number_or_sizes(default, "the default")
+        limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+        written = f"Scalar({shortened(default)})"
+        self.domain = domain_of(
+            written,
+            {
+                kind: None if limit is None else exact(_number_or_sizes(limit, kind))
+                for kind, limit in limits.items()
+            },
+        )
+        if self.domain.holds(exact(self.default)) is False:
+            raise NotationError(
+                f"{written}: the default is not {self.domain}",
+                "choose a default that is, or declare a wider domain",
+            )
+
+    def named(self, name: str) -> Tensor:
+        return Tensor(checked_name(name, "a tensor"), (), role="scalar", **self.domain.signs())
 
 
-def _number(kind: str, default) -> float:
-    """A default as a number of Python's."""
+def exact(number: float | Expr) -> Expr:
+    """A number as it is written, ``1e-5`` as 1/100000; an expression as it is."""
+    return number if isinstance(number, Expr) else exact_number(number)
+
+
+def _number_or_sizes(value, what: str) -> float | Expr:
+    """What a scalar is declared with: a number of Python's, or an expression in sizes."""
+    in_sizes = isinstance(value, Expr) and bool(value.atoms(Axis))
+    if in_sizes and is_number_or_size(value) and value.free_symbols <= value.atoms(Axis):
+        return value
+    shown = shortened(value)
+    written = f"Scalar({shown})" if what == "the default" else f"Scalar(..., {what}={shown})"
+    return _number(written, value, what)
+
+
+def _number(written: str, value, what: str = "the default") -> float:
+    """A default or a bound as a number of Python's; ``written`` is where it stands."""
     try:
-        number = None if isinstance(default, (bool, str)) else float(default)
+        number = None if isinstance(value, (bool, str)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not math.isfinite(number):
         raise NotationError(
-            f"{kind}({shortened(default)}): the default is not a finite number",
+            f"{written}: {what} is not a finite number",
             "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
             "weight = Given(C, default=1)",
         )
-    exact = isinstance(default, int) and abs(default) <= 2**53
-    return default if exact else number
+    is_exact = isinstance(value, int) and abs(value) <= 2**53
+    return value if is_exact else number

@@ -13,6 +13,7 @@ from math import prod
 
 from sympy import Expr, Integer
 
+from derive.domain import Demand
 from derive.errors import Place
 from derive.float_range import exact_number
 from derive.made_axes import known_sizes
@@ -62,7 +63,7 @@ class Definition:
     The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
     may be left out, with the number that they then are everywhere. ``ignoring`` are the labels that
     may be ignored; what says where they are is an input that nobody passes. ``broadcast`` are the
-    names of the inputs that are broadcast to their axes.
+    names of the inputs that are broadcast to their axes, ``demands`` what the scalars have to be.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Definition:
     ignoring: tuple[Ignoring, ...] = ()
     size_arguments: tuple[tuple[str, Axis], ...] = ()
     broadcast: tuple[str, ...] = ()
+    demands: tuple[Demand, ...] = ()
 
     @property
     def snake(self) -> str:
@@ -156,6 +158,16 @@ class Definition:
             return exact_number(default)
         whole = self.sizes_from(sizes)
         return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
+
+    def permits(self, numbers: Mapping[str, Expr], sizes: Mapping[Axis, int]) -> bool:
+        """Whether scalars, by their names, are what they have to be in a batch of these sizes."""
+        known = {a: Integer(n) for a, n in self.sizes_from(sizes).items()}
+        known |= {t: numbers[t.name] for t, _ in self.scalars}
+        return all(demand.holds(known) is not False for demand in self.demands)
+
+    def defaults_at(self, sizes: Mapping[Axis, int]) -> dict[str, Expr]:
+        """The defaults of all scalars, by name."""
+        return {t.name: self.default_at(default, sizes) for t, default in self.scalars}
 
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""

@@ -26,6 +26,7 @@ from derive.class_reading import ClassReading
 from derive.completeness import check_complete
 from derive.declarations import Declaration, Label, Scalar, Size
 from derive.definition import IGNORE_INDEX, Definition, Ignoring, Statement, snake_case
+from derive.domain import Demand
 from derive.errors import NotationError, Place, caller_place
 from derive.float_range import check_numbers
 from derive.influence import Vanished, warn_of_no_influence
@@ -74,6 +75,7 @@ class ClassBody(dict):
         self.broadcast: list[str] = []
         self.ignoring: list[Ignoring] = []
         self.scalars: list[tuple[Tensor, float | Expr]] = []
+        self.demands: dict[Demand, Place] = {}
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
@@ -188,6 +190,8 @@ class ClassBody(dict):
             if isinstance(declaration.default, Expr):
                 check_numbers(declaration.default, f"the default of {name}")
             self.scalars.append((tensor, declaration.default))
+            if declaration.domain:
+                self.demands[Demand(tensor, declaration.domain)] = place
         else:
             if self.optional and declaration.default is None:
                 first = next(iter(self.optional))
@@ -351,6 +355,7 @@ class ClassBody(dict):
             tuple(self.ignoring),
             tuple(self.sizes),
             tuple(self.broadcast),
+            tuple(self.demands),
         )
 
 

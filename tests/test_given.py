@@ -56,11 +56,32 @@ def test_booleans_and_integers_are_numbers_of_the_format_that_is_computed_in(mas
     torch.testing.assert_close(x.grad.double(), same.grad, rtol=0, atol=bound)
 
 
-def test_autograd_gets_none_for_it(masked):
+def test_one_that_requires_a_gradient_is_refused_where_there_would_be_one(masked):
     function, *_ = masked
-    x, mask, target = (t.requires_grad_() for t in (draw(4, 3), draw(4, 3), draw(4)))
-    function(x, mask, target).sum().backward()
-    assert x.grad is not None and mask.grad is None and target.grad is None
+    for name in ("mask", "target"):
+        arguments = {"x": draw(4, 3), "mask": draw(4, 3), "target": draw(4)}
+        arguments["x"].requires_grad_()
+        arguments[name].requires_grad_()
+        with pytest.raises(RuntimeError, match=f"masked: {name} requires a gradient"):
+            function(**arguments)
+        with torch.no_grad():
+            function(**arguments)
+        arguments[name] = arguments[name].detach()
+        function(**arguments).sum().backward()
+        assert arguments["x"].grad is not None
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_one_of_a_wider_format_is_refused(masked, kind):
+    """It would lose digits without a word; one of a narrower format is what it is."""
+    function, *_ = masked
+    x = draw(4, 3).to(torch.bfloat16 if kind == torch.float64 else torch.float32)
+    mask, target = draw(4, 3, seed=4).to(kind), draw(4, seed=3).to(x.dtype)
+    if kind == torch.float64:
+        with pytest.raises(TypeError, match=r"mask is of torch\.float64, but computed is in"):
+            function(x, mask, target)
+    else:
+        assert torch.equal(function(x, mask, target), function(x, mask.float(), target))
 
 
 def test_what_is_no_number_is_refused(masked):

@@ -17,7 +17,7 @@ class BatchNorm(Forward):
     x = Input(N, C)
     gain = Input(C)
     bias = Input(C)
-    eps = Scalar(1e-5)
+    eps = Scalar(1e-5, above=0)
 
     mean = Sum(x, N) / N
     diff = x - mean

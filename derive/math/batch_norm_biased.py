@@ -18,7 +18,7 @@ class BatchNormBiased(Forward):
     x = Input(N, C, S)
     gain = Input(C, default=1)
     bias = Input(C, default=0)
-    eps = Scalar(1e-5)
+    eps = Scalar(1e-5, above=0)
 
     mean = Sum(x, N, S) / (N * S)
     diff = x - mean
@@ -40,7 +40,7 @@ class BatchNormEvaluation(Forward):
     running_var = Given(C)
     gain = Input(C, default=1)
     bias = Input(C, default=0)
-    eps = Scalar(1e-5)
+    eps = Scalar(1e-5, at_least=0)
 
     inv_std = 1 / sqrt(running_var + eps)
     xhat = (x - running_mean) * inv_std

@@ -19,7 +19,7 @@ class CrossEntropyNone(Forward):
     logits = Input(N, C, S)
     labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     probs = exp(logits) / Sum(exp(logits), C)
     logprobs = log(probs)
@@ -41,7 +41,7 @@ class CrossEntropySum(Forward):
     logits = Input(N, C, S)
     labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
     loss = Sum(losses, N, S)
@@ -56,7 +56,7 @@ class CrossEntropy(Forward):
     logits = Input(N, C, S)
     labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     losses = CrossEntropyNone(logits, labels, weight, label_smoothing)
     counted = Sum(OneHot(labels, C) * weight, C)
@@ -73,7 +73,7 @@ class CrossEntropyZLoss(Forward):
     logits = Input(N, C, S)
     labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
     z_weight = Scalar(1e-4)
 
     entropy = CrossEntropy(logits, labels, weight, label_smoothing)
@@ -92,8 +92,8 @@ class CrossEntropySoftcap(Forward):
     logits = Input(N, C, S)
     labels = Label(N, S, ignored=-100)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
-    cap = Scalar(30)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
+    cap = Scalar(30, above=0)
 
     capped = cap * tanh(logits / cap)
     loss = CrossEntropy(capped, labels, weight, label_smoothing)
@@ -109,7 +109,7 @@ class CrossEntropyProbabilitiesNone(Forward):
     logits = Input(N, C, S)
     target = Input(N, C, S)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     probs = exp(logits) / Sum(exp(logits), C)
     logprobs = log(probs)
@@ -126,7 +126,7 @@ class CrossEntropyProbabilitiesSum(Forward):
     logits = Input(N, C, S)
     target = Input(N, C, S)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
     loss = Sum(losses, N, S)
@@ -141,7 +141,7 @@ class CrossEntropyProbabilities(Forward):
     logits = Input(N, C, S)
     target = Input(N, C, S)
     weight = Given(C, default=1)
-    label_smoothing = Scalar(0)
+    label_smoothing = Scalar(0, at_least=0, at_most=1)
 
     losses = CrossEntropyProbabilitiesNone(logits, target, weight, label_smoothing)
     loss = Sum(losses, N, S) / (N * S)

@@ -18,8 +18,8 @@ class FocalNone(Forward):
 
     logits = Input(N)
     target = Input(N)
-    alpha = Scalar(0.25)
-    gamma = Scalar(2)
+    alpha = Scalar(0.25, at_most=1)
+    gamma = Scalar(2, at_least=0)
 
     probs = Sigmoid(logits)
     met = probs * target + (1 - probs) * (1 - target)
@@ -37,8 +37,8 @@ class FocalSum(Forward):
 
     logits = Input(N)
     target = Input(N)
-    alpha = Scalar(0.25)
-    gamma = Scalar(2)
+    alpha = Scalar(0.25, at_most=1)
+    gamma = Scalar(2, at_least=0)
 
     losses = FocalNone(logits, target, alpha, gamma)
     loss = Sum(losses, N)
@@ -52,8 +52,8 @@ class Focal(Forward):
 
     logits = Input(N)
     target = Input(N)
-    alpha = Scalar(0.25)
-    gamma = Scalar(2)
+    alpha = Scalar(0.25, at_most=1)
+    gamma = Scalar(2, at_least=0)
 
     losses = FocalNone(logits, target, alpha, gamma)
     loss = Sum(losses, N) / N

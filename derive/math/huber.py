@@ -16,7 +16,7 @@ class HuberNone(Forward):
 
     x = Input(N)
     target = Input(N)
-    delta = Scalar(1)
+    delta = Scalar(1, above=0)
 
     error = x - target
     size = Abs(error)
@@ -31,7 +31,7 @@ class HuberSum(Forward):
 
     x = Input(N)
     target = Input(N)
-    delta = Scalar(1)
+    delta = Scalar(1, above=0)
 
     losses = HuberNone(x, target, delta)
     loss = Sum(losses, N)
@@ -45,7 +45,7 @@ class Huber(Forward):
 
     x = Input(N)
     target = Input(N)
-    delta = Scalar(1)
+    delta = Scalar(1, above=0)
 
     losses = HuberNone(x, target, delta)
     loss = Sum(losses, N) / N

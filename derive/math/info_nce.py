@@ -17,7 +17,7 @@ class InfoNCE(Forward):
 
     queries = Input(N, D)
     keys = Input(N, D)
-    temperature = Scalar(0.1)
+    temperature = Scalar(0.1, above=0)
 
     query = L2Normalize(queries)
     key = L2Normalize(keys)

@@ -28,7 +28,7 @@ class MLP(Forward):
     b2 = Input(V)
     bngain = Input(H)
     bnbias = Input(H)
-    eps = Scalar(1e-5)
+    eps = Scalar(1e-5, above=0)
 
     emb = Embedding(contexts, C)
     embcat = Flatten(emb, T, E, into=K)

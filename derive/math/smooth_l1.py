@@ -16,7 +16,7 @@ class SmoothL1None(Forward):
 
     x = Input(N)
     target = Input(N)
-    beta = Scalar(1)
+    beta = Scalar(1, at_least=0)
 
     error = x - target
     size = Abs(error)
@@ -31,7 +31,7 @@ class SmoothL1Sum(Forward):
 
     x = Input(N)
     target = Input(N)
-    beta = Scalar(1)
+    beta = Scalar(1, at_least=0)
 
     losses = SmoothL1None(x, target, beta)
     loss = Sum(losses, N)
@@ -45,7 +45,7 @@ class SmoothL1(Forward):
 
     x = Input(N)
     target = Input(N)
-    beta = Scalar(1)
+    beta = Scalar(1, at_least=0)
 
     losses = SmoothL1None(x, target, beta)
     loss = Sum(losses, N) / N

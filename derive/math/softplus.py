@@ -16,6 +16,6 @@ class Softplus(Forward):
     """
 
     x = Input(N)
-    beta = Scalar(1)
+    beta = Scalar(1, above=0)
 
     y = log(1 + exp(beta * x)) / beta

@@ -16,7 +16,7 @@ class Std(Forward):
     """
 
     x = Input(N, C)
-    correction = Scalar(1)
+    correction = Scalar(1, below=C)
 
     var = Var(x, correction)
     y = Piecewise((0, var <= 0), (sqrt(var), True))

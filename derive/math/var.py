@@ -13,7 +13,7 @@ class Var(Forward):
     """
 
     x = Input(N, C)
-    correction = Scalar(1)
+    correction = Scalar(1, below=C)
 
     mean = Sum(x, C) / C
     diff = x - mean

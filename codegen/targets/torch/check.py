@@ -169,8 +169,8 @@ def _named(function: Function, values: dict) -> dict:
 
 
 def dims_tried(definition: Definition) -> Iterator[Dims]:
-    """Sizes at which nothing that the mathematics divides by is zero; with an `Axes` also those
-    where it is two dimensions.
+    """Sizes at which nothing that the mathematics divides by is zero, and which permit the defaults
+    of the scalars; with an `Axes` also those where it is two dimensions.
     """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     several = any(isinstance(axis, Axes) for axis in definition.axes)
@@ -181,7 +181,8 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
                 for i, axis in enumerate(definition.independent_axes)
             }
             sizes = definition.sizes_from({axis: prod(dims) for axis, dims in chosen.items()})
-            if all(d.subs(sizes) > 0 for d in divisors):
+            defaults = definition.defaults_at(sizes)
+            if all(d.subs(sizes) > 0 for d in divisors) and definition.permits(defaults, sizes):
                 break
         yield {axis: (size,) for axis, size in sizes.items()} | chosen
 

@@ -54,6 +54,7 @@ PULLBACKS = {
     "sqrt": "{g} / (2 * {y})",
     "Abs": "{g} * {x}.sign()",
 }
+TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 # The larger and the smaller of two: of tensors, and of a tensor and a number.
 EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
 REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
@@ -74,11 +75,15 @@ class Printer:
     """Prints the lines of one function.
 
     ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
-    numbers, and ``like`` is a tensor whose number format and place new tensors take.
+    numbers, ``like`` is a tensor whose number format and place new tensors take, and ``program`` is
+    named where something is refused.
     """
 
-    def __init__(self, sizes: Mapping[str, str], numbers: Iterable[str], like: str):
+    def __init__(
+        self, sizes: Mapping[str, str], numbers: Iterable[str], like: str, program: str = ""
+    ):
         self.sizes, self.numbers, self.like = dict(sizes), set(numbers), like
+        self.program = program
 
     # -- steps ----------------------------------------------------------------
 
@@ -97,6 +102,24 @@ class Printer:
 
     def _Default(self, step: p.Default) -> str:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
+
+    def _Numeric(self, step: p.Numeric) -> str:
+        kinds, convert = ("int", "_whole") if step.whole else ("(float, int)", "_number")
+        number = f'{step.name} = {convert}("{step.name}", {step.name})'
+        return f"if not isinstance({step.name}, {kinds}):\n        {number}"
+
+    def _Within(self, step: p.Within) -> str:
+        """Written so that NaN is refused too."""
+        (sign, limit), *above = step.bounds
+        value, limit = self.text(step.value, PRODUCT), self.text(limit, PRODUCT)
+        test = f"{value} {sign} {limit}"
+        for other, largest in above:
+            test = f"{limit} {TURNED[sign]} {value} {other} {self.text(largest, PRODUCT)}"
+        names = [self.sizes[v.name] for v in p.values_in(step) if isinstance(v, p.SizeOf)]
+        where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
+        wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
+        wrong += f" where {where}" * bool(where)
+        return f'if not {test}:\n        raise ValueError(f"{wrong}")'
 
     def _SplitLabel(self, step: p.SplitLabel) -> str:
         names = (self.sizes[size.name] for size in step.sizes)
@@ -249,8 +272,7 @@ class Printer:
         pair, swapped = (test.left, test.right), (test.right, test.left)
         if (value.yes, value.no) not in (pair, swapped) or self.is_number(value):
             return None
-        turned = {">": "<", "<": ">"}
-        relation = test.relation[0] if value.yes == test.left else turned[test.relation[0]]
+        relation = test.relation[0] if value.yes == test.left else TURNED[test.relation[0]]
         function, bound = EXTREMES[relation]
         numbers = [side for side in pair if self.is_number(side)]
         if not numbers:

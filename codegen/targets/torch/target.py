@@ -12,14 +12,17 @@ from codegen.header import header
 from codegen.program import (
     NUMBERS,
     Assign,
+    Contract,
     Function,
     Load,
+    Numeric,
     Parameter,
     Pick,
     Program,
     Quotient,
     SplitLabel,
     Value,
+    Within,
     values_in,
 )
 from codegen.quality import Counts, Rounding
@@ -88,6 +91,9 @@ class TorchTarget:
             broadcast=page.broadcast(),
             fixed_shapes=page.fixed_shapes(),
             given=page.given(),
+            scalars=page.of_role("scalar"),
+            indices=page.of_role("index"),
+            multiplies_matrices=page.multiplies_matrices(),
             optional={p.name: p.default for p in program.forward.tensors if p.default is not None},
             without_format=_names_among(bool(page.labels()), "LABELS", page.given(), "GIVEN"),
             inputs=program.forward.parameters,
@@ -101,6 +107,8 @@ class TorchTarget:
     def backward_lines(self, program: Program) -> dict[str, str]:
         printer, lines = _Page(program).printer(program.backward), {}
         for step in program.backward.steps:
+            if isinstance(step, (Numeric, Within)):
+                continue
             before = f"{lines[step.name]}\n" if step.name in lines else ""
             lines[step.name] = before + printer.step(step)
         return lines
@@ -133,7 +141,7 @@ class _Page:
     def printer(self, function: Function) -> Printer:
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
         like = next(p.name for p in function.parameters if p.role in ("input", "adjoint"))
-        return Printer(self.sizes, numbers, like)
+        return Printer(self.sizes, numbers, like, self.program.name)
 
     def function(self, function: Function) -> PrintedFunction:
         printer = self.printer(function)
@@ -251,7 +259,20 @@ class _Page:
         }
 
     def given(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.program.forward.parameters if p.role == "given")
+        return self.of_role("given")
+
+    def of_role(self, role: str) -> tuple[str, ...]:
+        """The arguments of a role."""
+        return tuple(p.name for p in self.program.forward.parameters if p.role == role)
+
+    def multiplies_matrices(self) -> bool:
+        """Whether torch's autocast would change the format of what is computed."""
+        return any(
+            isinstance(value, Contract)
+            for function in self.functions
+            for step in function.steps
+            for value in values_in(step)
+        )
 
     def shape_of(self, layout: Layout) -> str:
         return _shape(tuple(self.written(layout).split()))
@@ -353,10 +374,30 @@ class _Page:
             for name in self.broadcast()
         ]
         found += [
-            "TypeError for inputs that are not floating point"
-            + (f"; {' and '.join(given)} may be of booleans or integers." if given else "."),
+            f"ValueError where {step.name} is not {step.domain}."
+            for step in self.program.forward.steps
+            if isinstance(step, Within)
+        ]
+        numbers = self.of_role("scalar")
+        found += [
+            f"TypeError where {' or '.join(numbers)} is no number of Python's or numpy's, as a "
+            "tensor."
+        ] * bool(numbers)
+        found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
+        found += [
+            "TypeError for inputs that are not floating point, or not all of one format"
+            + (
+                f"; {' and '.join(given)} may be of booleans, integers, or any format that the one "
+                "computed in holds."
+                if given
+                else "."
+            ),
             "ValueError for shapes that do not fit.",
-            "float16 and bfloat16 are computed in float32, and rounded once at the end.",
+            "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
+            "torch.autocast nothing changes.",
+            f"NotImplementedError where a gradient of {self.program.name} is differentiated again, "
+            f"as second derivatives are not derived yet: {self.program.atoms.name} is plain torch, "
+            "for autograd to any order, for torch.func and for forward mode.",
         ]
         return tuple(found)
 

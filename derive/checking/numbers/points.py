@@ -116,9 +116,19 @@ def generic_point(
             default = float(definition.default_at(defaults[t.name], sizes))
             near_default = Rational(Fraction(default).limit_denominator(10**9))
             near_default = near_default if seed % 2 else Integer(1)
-            return near_default * Rational(1 + 2 * share) / 2
+            return allowed(t, near_default * Rational(1 + 2 * share) / 2, share)
         bottom, top = RANGES[0] if t.role == "adjoint" else (low, high)
-        return Rational(bottom + (top - bottom) * share)
+        return allowed(t, Rational(bottom + (top - bottom) * share), share)
+
+    def allowed(t: Tensor, number: Expr, share: Fraction) -> Expr:
+        """The number, or another one where it is outside of what ``t`` has to be."""
+        domains = (d.domain.mapped(at_sizes) for d in definition.demands if d.expression == t)
+        for domain in domains:
+            number = number if domain.holds(number) else domain.at(Rational(share))
+        return number
+
+    def at_sizes(limit: Expr) -> Expr:
+        return limit.xreplace({a: Integer(n) for a, n in whole.items()})
 
     defaults = {t.name: default for t, default in definition.scalars}
     data = data_of(definition, upstream)

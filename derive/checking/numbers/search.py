@@ -77,6 +77,9 @@ class Search:
 
     def shows(self, values: Values) -> bool:
         """Whether the claim is seen to be wrong on these data."""
+        scalars = {t.name: values[t.name][()] for t, _ in self.definition.scalars}
+        if not self.definition.permits(scalars, self.sizes):
+            return False
         try:
             limit = max(self.budget.left, 0)
             point = self.point(values)

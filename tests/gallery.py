@@ -1,0 +1,105 @@
+"""Every function of ``generated/``, with arguments that fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from itertools import cycle
+from types import ModuleType
+
+import torch
+from sympy.core.relational import Relational
+from torch import Tensor
+
+from derive.definition import Definition
+from derive.library import list_forwards
+from derive.nodes import OneHot
+from derive.symbols import Axis
+
+LENGTHS = (4, 3, 5, 2, 6)
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A generated function, and the mathematics that it came from."""
+
+    definition: Definition
+
+    def __str__(self) -> str:
+        return self.definition.snake
+
+    @cached_property
+    def module(self) -> ModuleType:
+        return import_module(f"generated.{self.definition.snake}")
+
+    @property
+    def function(self) -> Callable[..., Tensor]:
+        return getattr(self.module, self.definition.snake)
+
+    def of(self, kind: str) -> Callable:
+        return getattr(self.module, f"{self.definition.snake}_{kind}")
+
+    def through_atoms(self, *args, **kwargs) -> Tensor:
+        """The output, by the statements in plain torch."""
+        return getattr(self.of("atoms")(*args, **kwargs), self.definition.output.name)
+
+    @property
+    def inputs(self) -> list[str]:
+        return [t.name for t in self.definition.differentiable]
+
+    def arguments(self, seed: int = 0, dtype: torch.dtype = torch.float64) -> dict[str, object]:
+        """Random tensors of unequal sizes: positive ones, at which all of them are smooth; labels
+        in range, masks and targets among the numbers that they are compared with, and the sizes
+        that are arguments.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        definition = self.definition
+        sizes = definition.sizes_from(
+            dict(zip(definition.independent_axes, cycle(LENGTHS), strict=False))
+        )
+        found: dict[str, object] = {}
+        for t in definition.arguments:
+            shape = [sizes[axis] for axis in t.home]
+            if t.role == "label":
+                most = min(sizes[axis] for axis in self._indexed_by(t.name))
+                found[t.name] = torch.randint(most, shape, generator=generator)
+            elif limits := self._compared_with(t.name):
+                chosen = torch.randint(len(limits), shape, generator=generator)
+                found[t.name] = torch.tensor(limits, dtype=dtype)[chosen]
+            else:
+                drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
+                found[t.name] = (0.1 + 0.8 * drawn).to(dtype)
+        for name, axis in definition.size_arguments:
+            found[name] = sizes[axis]
+        return found
+
+    def leaves(self, **how) -> dict[str, object]:
+        """The same, with those that are differentiable requiring a gradient."""
+        drawn = self.arguments(**how)
+        return {n: t.requires_grad_() if n in self.inputs else t for n, t in drawn.items()}
+
+    def _compared_with(self, name: str) -> list[float]:
+        """The numbers that a tensor without gradient is compared with; two of them at least."""
+        tests = {
+            test for s in self.definition.statements for test in s.expression.atoms(Relational)
+        }
+        given = {t.name for t in self.definition.inputs if t.role == "given"}
+        limits = sorted(
+            float(test.rhs)
+            for test in tests
+            if name in given and test.rhs.is_number and str(test.lhs) == name
+        )
+        return limits if len(limits) != 1 else [limits[0], limits[0] + 1]
+
+    def _indexed_by(self, label: str) -> set[Axis]:
+        return {
+            hot.axis
+            for statement in self.definition.statements
+            for hot in statement.expression.atoms(OneHot)
+            if getattr(hot.operand, "name", "") == label
+        }
+
+
+EVERYTHING = tuple(Emitted(forward.definition) for forward in list_forwards())

@@ -1,0 +1,296 @@
+"""A scalar is in its domain: the notation says which, the proof relies on it, the emitted functions
+refuse the rest.
+"""
+
+import math
+import re
+from inspect import signature
+
+import numpy
+import pytest
+import torch
+import torch.nn.functional as F
+from forwards import HEAD
+from gallery import EVERYTHING
+from generating import draw, forward_file, generated, module_from
+from sympy import Rational
+
+from codegen.driver import generate
+from derive import NotationError, derive, forward_from
+from derive.domain import Bound, Domain
+from generated.cross_entropy import cross_entropy
+from generated.huber import huber
+from generated.smooth_l1 import smooth_l1
+from generated.std import std
+from generated.var import var, var_atoms, var_backward, var_chain, var_forward
+
+DECLARED = [e for e in EVERYTHING if e.definition.demands]
+NAN = math.nan
+
+
+def outside(domain: Domain, sizes) -> list[float]:
+    """Numbers on the wrong side of each bound, the nearest first, and NaN."""
+    found = [NAN]
+    for bound in domain.bounds:
+        limit = float(bound.limit.xreplace(sizes))
+        away = -1 if bound.is_lower else 1
+        found += [limit] * bound.is_strict
+        found += [math.nextafter(limit, away * math.inf), limit + 3 * away, away * math.inf]
+    return found
+
+
+@pytest.mark.parametrize("emitted", DECLARED, ids=str)
+def test_every_function_refuses_what_is_outside_by_name_value_and_domain(emitted):
+    drawn = emitted.arguments()
+    atoms = emitted.of("atoms")(**drawn)
+    forward = emitted.of("forward")(**drawn)._asdict()
+    upstream = torch.ones_like(forward[emitted.definition.output.name])
+    backward = emitted.of("backward")
+    taken = signature(backward).parameters
+    forward = {name: value for name, value in forward.items() if name in taken}
+    sizes = {
+        axis: size
+        for t in emitted.definition.arguments
+        for axis, size in zip(t.home, drawn[t.name].shape, strict=False)
+    }
+    for demand in emitted.definition.demands:
+        name = str(demand.expression)
+        for number in outside(demand.domain, sizes):
+            wrong = rf"^{emitted}: {name} must be {demand.domain}, got {re.escape(str(number))}\b"
+            for function in (emitted.function, emitted.of("forward"), emitted.of("atoms")):
+                with pytest.raises(ValueError, match=wrong):
+                    function(**{**drawn, name: number})
+            with pytest.raises(ValueError, match=wrong):
+                emitted.of("chain")(upstream, **{**drawn, **atoms._asdict(), name: number})
+            if name in forward:
+                with pytest.raises(ValueError, match=wrong):
+                    backward(upstream, **{**forward, name: number})
+        assert f"- ValueError where {name} is not {demand.domain}." in emitted.module.__doc__
+
+
+@pytest.mark.parametrize("emitted", [e for e in EVERYTHING if e.definition.scalars], ids=str)
+def test_a_scalar_is_a_number_and_no_tensor(emitted):
+    """One that requires a gradient would train wrong without a word."""
+    drawn = emitted.arguments(dtype=torch.float32)
+    for t, default in emitted.definition.scalars:
+        for wrong in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True), "1", 1j, [1.0]):
+            kind = type(wrong).__name__
+            with pytest.raises(TypeError, match=f"^{emitted}: {t} must be a number, got {kind}"):
+                emitted.function(**drawn, **{t.name: wrong})
+        if isinstance(default, (int, float)):
+            expected = emitted.function(**drawn, **{t.name: float(numpy.float32(default))})
+            for same in (numpy.float32(default), numpy.float64(numpy.float32(default))):
+                value = emitted.function(**drawn, **{t.name: same})
+                assert value.dtype == torch.float32 and torch.equal(value, expected)
+
+
+X, TARGET = draw(6, 4), draw(6, 4, seed=2)
+LABELS = torch.tensor([0, 3, 1, 2, 2, 0])
+BESIDE_TORCH = {
+    "huber": (huber, F.huber_loss, "delta", (0, -1.0, NAN, 1e-3, 2)),
+    "smooth_l1": (smooth_l1, F.smooth_l1_loss, "beta", (-1, -1e-9, NAN, 0, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_TORCH)
+def test_what_torch_refuses_is_refused_and_nothing_else(name):
+    function, reference, option, numbers = BESIDE_TORCH[name]
+    for number in numbers:
+        x = X.clone().requires_grad_()
+        try:
+            expected = reference(x, TARGET, **{option: number})
+        except RuntimeError:
+            with pytest.raises(ValueError, match=option):
+                function(x, TARGET, **{option: number})
+            continue
+        loss = function(x, TARGET, **{option: number})
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(
+            torch.autograd.grad(loss, x), torch.autograd.grad(expected, x), equal_nan=True
+        )
+
+
+@pytest.mark.parametrize("smoothing", [1.5, -0.1, 1.0 + 1e-9])
+def test_a_smoothing_outside_of_0_to_1_is_refused(smoothing):
+    with pytest.raises(ValueError, match="label_smoothing must be at least 0 and at most 1"):
+        cross_entropy(X, LABELS, label_smoothing=smoothing)
+    for allowed in (0, 1, 0.3):
+        torch.testing.assert_close(
+            cross_entropy(X, LABELS, label_smoothing=allowed),
+            F.cross_entropy(X, LABELS, label_smoothing=float(allowed)),
+        )
+
+
+def test_a_correction_leaves_something_to_divide_by():
+    saved = var_forward(X)._asdict()
+    dy = saved.pop("y")
+    atoms = var_atoms(X)._asdict()
+    for correction in (4, 5, 4.0, NAN):
+        for compute in (
+            lambda c: var(X, c),
+            lambda c: std(X, c),
+            lambda c: var_backward(dy, **{**saved, "correction": c}),
+            lambda c: var_chain(dy, X, **atoms, correction=c),
+        ):
+            with pytest.raises(ValueError, match=r"must be below C, got .* where C = 4"):
+                compute(correction)
+    for correction in (3, 3.5, 0, -1):
+        torch.testing.assert_close(var(X, correction), torch.var(X, 1, correction=correction))
+    with pytest.raises(ValueError, match="got 1 where C = 1"):
+        std(X[:, :1])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_whole_they_are_checked_too(dynamic):
+    compiled = torch.compile(
+        lambda x, correction: var(x, correction).sum(),
+        backend="eager",
+        fullgraph=True,
+        dynamic=dynamic,
+    )
+    for correction in (0, 1, 2.5, 0.25):
+        x = X.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(compiled(x, correction), x)
+        torch.testing.assert_close(
+            gradient, torch.autograd.grad(torch.var(x, 1, correction=correction).sum(), x)[0]
+        )
+    torch._dynamo.reset()
+
+
+# The notation
+
+REFUSED = {
+    "Scalar(0, above=0)": "the default is not above 0",
+    "Scalar(-1, at_least=0)": "the default is not at least 0",
+    "Scalar(2.0, at_least=0, at_most=1)": "the default is not at least 0 and at most 1",
+    "Scalar(1, below=1)": "the default is not below 1",
+    "Scalar(-1 / C, above=0)": "the default is not above 0",
+    "Scalar(C, below=C)": "the default is not below C",
+    "Scalar(1, above=1, at_most=1)": "to be above 1 and at most 1: no number is",
+    "Scalar(1, at_least=2, below=1)": "to be at least 2 and below 1: no number is",
+    "Scalar(1, above=C, below=0)": "to be above C and below 0: no number is",
+    "Scalar(1, above=0, at_least=0)": "to be above 0 and at least 0",
+    "Scalar(1, above=float('nan'))": "above is not a finite number",
+    "Scalar(1, at_most='2')": "at_most is not a finite number",
+    "Scalar(1, above=x)": "above is not a finite number",
+    "Scalar(1, below=K)": "no input has the axis K",
+}
+
+
+@pytest.mark.parametrize("declared", REFUSED)
+def test_what_is_no_domain_or_does_not_hold_the_default_is_refused_with_its_line(
+    declared, tmp_path
+):
+    body = f"    x = Input(N, C)\n    a = {declared}\n    y = a * x\n"
+    with pytest.raises(NotationError, match=re.escape(REFUSED[declared])) as refused:
+        forward_from(forward_file(tmp_path, "Scaled", body))
+    line = len(HEAD.splitlines()) + 5
+    assert f"scaled.py:{line}: " in str(refused.value)
+
+
+def test_a_domain_of_one_number_or_in_sizes_is_one(tmp_path):
+    body = (
+        "    x = Input(N, C)\n    a = Scalar(1, at_least=1, at_most=1)\n"
+        "    b = Scalar(1 / C, above=0, at_most=N)\n    y = a * b * x\n"
+    )
+    function, _, result = generated(forward_file(tmp_path, "Scaled", body), tmp_path)
+    x = draw(2, 3)
+    torch.testing.assert_close(function(x, b=2), 2 * x)
+    for name, number in (("a", 1.5), ("b", 0), ("b", 2.5)):
+        with pytest.raises(ValueError, match=f"scaled: {name} must be"):
+            function(x, **{name: number})
+    assert "where b is not above 0 and at most N." in result.text
+
+
+def test_the_proof_relies_on_a_domain_and_on_no_default(tmp_path):
+    """The root of a square is the number itself only where that is not negative."""
+    body = "    x = Input(N)\n    a = Scalar(2.0{})\n    y = sqrt(a**2 * x**2) / a\n"
+    for declared in (", above=0", ""):
+        file = forward_file(tmp_path, f"Scaled{len(declared)}", body.format(declared))
+        function, _, result = generated(file, tmp_path)
+        (statement,) = result.proved.definition.statements
+        assert (str(statement) == "y = Abs(x)") == bool(declared)
+        x = draw(5)
+        for a in (2.0, 0.5) if declared else (2.0, -0.5):
+            leaf = x.clone().requires_grad_()
+            (gradient,) = torch.autograd.grad(function(leaf, a).sum(), leaf)
+            torch.testing.assert_close(gradient, math.copysign(1, a) * x.sign())
+
+
+def test_signs_follow_from_bounds():
+    def signs(**limits):
+        return Domain(tuple(Bound(k, Rational(str(v))) for k, v in limits.items())).signs()
+
+    assert signs(above=0) == signs(at_least=1) == signs(above=0.5) == {"positive": True}
+    assert signs(at_least=0) == {"nonnegative": True}
+    assert signs(below=0) == {"negative": True} and signs(at_most=0) == {"nonpositive": True}
+    assert signs(at_least=-1, at_most=1) == signs() == {}
+    assert signs(at_least=0, at_most=1) == {"nonnegative": True}
+
+
+COMPOSED = """
+class Rooted(Forward):
+    x = Input(N)
+    a = Scalar(1.0, above=0)
+    y = sqrt(a**2) * x
+
+
+class Outer(Forward):
+    x = Input(N)
+    t = Input()
+    b = Scalar({default})
+    y = Rooted(x, {passed})
+"""
+
+
+def outer(folder, passed, default="1.0"):
+    file = folder / "outer.py"
+    file.write_text(HEAD + COMPOSED.format(passed=passed, default=default))
+    return f"{file}:Outer"
+
+
+@pytest.mark.parametrize(
+    ("passed", "problem"),
+    [
+        ("0", "a has to be above 0, and 0 is not"),
+        ("-2", "a has to be above 0, and -2 is not"),
+        ("t", "a has to be above 0, and t is not known to be"),
+        ("-exp(t)", "a has to be above 0, and -exp(t) is not"),
+    ],
+)
+def test_a_callee_is_called_with_numbers_in_its_domain(passed, problem, tmp_path):
+    with pytest.raises(NotationError, match=re.escape(problem)) as refused:
+        forward_from(outer(tmp_path, passed))
+    assert "outer.py:" in str(refused.value)
+
+
+@pytest.mark.parametrize("passed", ["1", "exp(t)", "1 / N", "sqrt(1 + t**2)"])
+def test_what_is_in_the_domain_by_its_form_demands_nothing(passed, tmp_path):
+    assert forward_from(outer(tmp_path, passed)).definition.demands == ()
+
+
+@pytest.mark.parametrize(
+    ("passed", "inside", "wrong"), [("b", 2.0, 0), ("1 - b", 0.5, 1.5), ("2 * b", 0.1, -1)]
+)
+def test_what_a_callee_demands_the_caller_checks(passed, inside, wrong, tmp_path):
+    source = outer(tmp_path, passed, default="0.5")
+    assert derive(forward_from(source)).closed_form
+    (demand,) = forward_from(source).definition.demands
+    assert str(demand.domain) == "above 0"
+    own = forward_file(
+        tmp_path,
+        "Whole",
+        f"    x = Input(N)\n    b = Scalar(0.5)\n    y = Rooted(x, {passed})\n",
+    )
+    own.write_text(f"{HEAD}\n{COMPOSED.split('class Outer')[0]}\n{own.read_text()[len(HEAD) :]}")
+    module = module_from(generate(forward_from(f"{own}:Whole")).text, tmp_path, "whole")
+    x = draw(5)
+    factor = {"b": inside, "1 - b": 1 - inside, "2 * b": 2 * inside}[passed]
+    torch.testing.assert_close(module.whole(x, inside), factor * x)
+    with pytest.raises(ValueError, match=r"^whole: .* must be above 0, got"):
+        module.whole(x, wrong)
+
+
+def test_defaults_that_a_callee_does_not_take_are_refused(tmp_path):
+    with pytest.raises(NotationError, match="b has to be above 0, and is not with the defaults"):
+        forward_from(outer(tmp_path, "b", default="0"))
