@@ -1,0 +1,400 @@
+"""Random forwards as text: `random_forward` makes the file that a user could have written.
+
+Every production states one or several lines, of a size and with bounds that make sense, and knows
+nothing of how gradform treats them. What is nasty is meant: an axis bound twice, names of axes used
+again, tensors met along swapped axes, numbers brought back to a row, statements used many times.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from copy import copy
+
+from random_forwards import parts
+from random_forwards.productions import PRODUCTIONS
+from random_forwards.parts import LARGEST, Part, chosen, number, size, summed
+
+AXES = ("N", "C", "K", "D")
+MORE_AXES = ("M", "L", "T", "E")
+INPUTS = ("x", "w", "z", "q")
+NAMES = ("u", "v", "h", "s", "t", "r", "p", "g", "e", "f", "m", "d", "c", "k", "o", "n", "i", "j")
+HEAD = """\
+from sympy import Abs, And, Eq, Ne, Not, Or, Piecewise, Rational, atan, cos, erf, exp, log, oo
+from sympy import Max as Larger, Min as Smaller, sin, sqrt, tanh
+from derive import Axes, Axis, Broadcast, Flatten, Forward, Given, Input, Kept, Label, Max
+from derive import OneHot, Position, Rename, Scalar, Size, Sum, Unflatten
+"""
+
+
+def random_forward(seed: int) -> str:
+    """The text of a file with a forward called ``Drawn``, the same for the same ``seed``."""
+    chance = random.Random(f"forward {seed}")
+    helpers = []
+    if chance.random() < 0.25:
+        helpers.append(_Forward(chance, "Block", [], small=True).made())
+    made = _Forward(chance, "Drawn", helpers).made()
+    bodies = [forward.text for forward in [*helpers, made]]
+    axes = dict.fromkeys(line for forward in [*helpers, made] for line in forward.axis_lines)
+    gallery = dict.fromkeys(line for forward in [*helpers, made] for line in forward.imports)
+    head = HEAD + "".join(f"{line}\n" for line in gallery)
+    return "\n\n".join([head + "\n" + "\n".join(axes) + "\n", *bodies])
+
+
+class _Forward:
+    """One class body while it is made."""
+
+    def __init__(self, chance: random.Random, name: str, helpers: list[_Forward], small=False):
+        self.chance, self.name, self.helpers, self.small = chance, name, helpers, small
+        self.required: list[str] = []
+        self.optional: list[str] = []
+        self.lines: list[str] = []
+        self.tensors: list[Part] = []
+        self.unused: list[Part] = []
+        self.inputs: list[tuple[str, tuple[str, ...]]] = []  # of any kind, as they are declared
+        self.lengths: dict[str, int] = {}
+        self.several: str | None = None
+        self.imports: list[str] = []
+        self.free_names = list(NAMES)
+        self.free_axes = list(MORE_AXES)
+        self.axes: list[str] = []  # of the inputs
+        self.flat: dict[str, tuple[str, ...]] = {}  # axes of several others, with those
+        self.twins: dict[str, str] = {}
+        self.scalars = 0
+        self.output: Part | None = None
+
+    # -- the whole --------------------------------------------------------------------
+
+    def made(self) -> _Forward:
+        chance = self.chance
+        self.axes = list(AXES[: chance.choice((1, 2, 2, 2, 3, 3))])
+        if chance.random() < 0.12 and not self.small:
+            self.several = chance.choice(self.axes)
+        for _ in range(chance.choice((1, 1, 2, 2, 3))):
+            self.input()
+        if not any(part.axes for part in self.tensors):
+            self.input(axes=tuple(self.axes))
+        wanted = chance.randint(1, 2) if self.small else chance.randint(2, 6)
+        while len(self.lines) < wanted:
+            self.statement()
+        self.finish()
+        return self
+
+    @property
+    def text(self) -> str:
+        declared = [*self.required, *self.optional]
+        body = "\n".join(f"    {line}" for line in [*declared, *self.lines])
+        return f"class {self.name}(Forward):\n{body}\n"
+
+    @property
+    def axis_lines(self) -> list[str]:
+        made = [axis for flat, parts in self.flat.items() for axis in (flat, *parts)]
+        used = [*self.axes, *self.lengths, *self.twins, *made]
+        lines = []
+        for axis in dict.fromkeys(axis for axis in used if _mentions(self.text, axis)):
+            kind = "Axes" if axis == self.several else "Axis"
+            length = f", {self.lengths[axis]}" if axis in self.lengths else ""
+            lines.append(f'{axis} = {kind}("{axis}"{length})')
+        return lines
+
+    @property
+    def known_order(self) -> list[str]:
+        """The axes whose size an argument tells, in the order of the arguments."""
+        passed = [axes for name, axes in self.inputs if not self._is_optional(name)]
+        return list(dict.fromkeys(axis for axes in passed for axis in axes))
+
+    @property
+    def known_axes(self) -> set[str]:
+        return set(self.known_order)
+
+    @property
+    def made_axes(self) -> set[str]:
+        return {*self.twins, *self.flat, *(a for own in self.flat.values() for a in own)}
+
+    @property
+    def splittable(self) -> list[str]:
+        """Axes that a single input has and nothing else was made of, so that they may be of any
+        size.
+        """
+        return [
+            axis
+            for axis in self.axes
+            if axis != self.several and axis not in self.twins.values() and not self.small
+        ]
+
+    def _is_optional(self, name: str) -> bool:
+        return any(line.startswith(f"{name} = ") for line in self.optional)
+
+    def axes_of_label(self, label: str) -> tuple[str, ...]:
+        return dict(self.inputs)[label]
+
+    def declared_as(self, axes: tuple[str, ...], kind: str) -> str | None:
+        """A new argument along ``axes``, if there is a name left for it."""
+        before = len(self.inputs)
+        part = self.input(axes, kind)
+        if len(self.inputs) == before:
+            return None
+        return part.text
+
+    def statement(self) -> None:
+        kinds, weights = zip(*PRODUCTIONS, strict=True)
+        while True:
+            before = {k: copy(v) for k, v in vars(self).items() if isinstance(v, (list, dict, int))}
+            part = self.chance.choices(kinds, weights)[0](self)
+            if part:
+                break
+            vars(self).update(before)  # what it declared on the way
+        self.state(part)
+
+    def finish(self) -> None:
+        """What was not used yet becomes a part of the output."""
+        last = self.tensors[-1]
+        result = self.reduced_some(last, 0.2)
+        if result.text != last.text or not self.lines:
+            result = self.state(result)
+        for left in [part for part in self.unused if part.text != result.text]:
+            left = self.reduced(left, left.axes - result.axes)
+            combined = self.combined(result, left)
+            result = self.state(combined)
+        if self.chance.random() < 0.3 and result.axes:
+            result = self.state(self.reduced(result, result.axes))
+        self.output = result
+
+    # -- declarations -----------------------------------------------------------------
+
+    def input(self, axes: tuple[str, ...] | None = None, kind: str = "Input") -> Part:
+        chance = self.chance
+        if axes is None:
+            count = min(len(self.axes), chance.choice((0, 1, 1, 2, 2, 2, 3)))
+            axes = tuple(chance.sample(self.axes, count))
+        options = ""
+        known = {a for _, own in self.inputs for a in own}
+        optional = set(axes) <= known and chance.random() < 0.12 and self.tensors
+        if optional:
+            options += f", default={chance.choice((0, 1, 2))}"
+        if set(axes) <= known and chance.random() < 0.12 and axes and self.tensors:
+            options += ", broadcast=True"
+        used = {name for name, _ in self.inputs}
+        names = INPUTS if kind == "Input" else ("mask", "weight", "bias")
+        free = [name for name in names if name not in used]
+        if not free:
+            return chance.choice([t for t in self.tensors if t.text in used])
+        name = free[0]
+        written = f"{name} = {kind}({(', '.join(axes) + options).removeprefix(', ')})"
+        (self.optional if optional else self.required).append(written)
+        self.inputs.append((name, axes))
+        part = Part(name, frozenset(axes), -2.0, 2.0, order=axes)
+        self.tensors.append(part)
+        self.unused.append(part)
+        return part
+
+    def label(self, axes: Iterable[str]) -> tuple[str, bool]:
+        """A label along ``axes``, declared or met again; and whether it may be ignored."""
+        axes = tuple(axes)
+        for name, own in self.inputs:
+            if name.startswith("lab") and own == axes and self.chance.random() < 0.6:
+                return name, f"{name} = Label({', '.join((*axes, 'ignored=-100'))})" in self.required
+        name = f"lab{sum(n.startswith('lab') for n, _ in self.inputs) or ''}"
+        ignored = self.chance.random() < 0.3
+        options = (*axes, "ignored=-100") if ignored else axes
+        self.required.append(f"{name} = Label({', '.join(options)})")
+        self.inputs.append((name, axes))
+        return name, ignored
+
+    def scalar(self) -> Part:
+        chance = self.chance
+        if self.scalars and chance.random() < 0.5:
+            return Part("alpha", frozenset(), 0.1, 2.0)
+        if self.scalars == 2:
+            return Part("beta", frozenset(), 0.1, 2.0)
+        name = ("alpha", "beta")[self.scalars]
+        self.scalars += 1
+        default = chance.choice(("0.5", "1.5", "1", "0.1"))
+        known = [a for line in self.required if "Input" in line for n, a in self.inputs
+                 if line.startswith(f"{n} = ") for a in a if a != self.several]
+        if known and chance.random() < 0.15:
+            default = f"1 / sqrt({known[0]})"
+        self.optional.append(f"{name} = Scalar({default})")
+        return Part(name, frozenset(), 0.1, 2.0)
+
+    # -- statements -------------------------------------------------------------------
+
+    def state(self, part: Part) -> Part:
+        """The part as a line with a name of its own."""
+        part = self.tamed(part)
+        name = self.free_names.pop(0)
+        self.lines.append(f"{name} = {part.text}")
+        self.unused = [t for t in self.unused if not _mentions(part.text, t.text)]
+        tensor = Part(name, part.axes, part.low, part.high)
+        self.tensors.append(tensor)
+        self.unused.append(tensor)
+        return tensor
+
+    def new_axis(self) -> str | None:
+        return self.free_axes.pop(0) if self.free_axes else None
+
+    def tamed(self, part: Part) -> Part:
+        if part.largest <= LARGEST:
+            return part
+        return part.of("tanh", -1.0, 1.0)
+
+    def tensor(self, having: Iterable[str] = (), least: int = 0) -> Part | None:
+        """One of the tensors, most often one that nothing was made of yet."""
+        having = set(having)
+        fits = [t for t in self.tensors if having <= t.axes and len(t.axes) >= least]
+        if not fits:
+            return None
+        fresh = [t for t in fits if t in self.unused]
+        return self.chance.choice(fresh if fresh and self.chance.random() < 0.6 else fits)
+
+    def operand(self, having: Iterable[str] = (), least: int = 0) -> Part | None:
+        """A tensor, or a function of one."""
+        part = self.tensor(having, least)
+        if part is not None and self.chance.random() < 0.35:
+            part = self.function_of(part)
+        return part
+
+    # -- what is made of parts ----------------------------------------------------------
+
+    def function_of(self, a: Part) -> Part:
+        options: list[Callable[[], Part]] = [
+            lambda: a.of("tanh", -1.0, 1.0),
+            lambda: (number("1") + a.power("2", 2)).of("log", 0.0, 8.0),
+            lambda: a.of("Abs", 0.0, a.largest),
+            lambda: number("1") / (number("1") + a.power("2", 2)),
+            lambda: a.of("erf", -1.0, 1.0),
+            lambda: a.of("sin", -1.0, 1.0),
+            lambda: a.of("cos", -1.0, 1.0),
+            lambda: a.of("atan", -1.6, 1.6),
+            lambda: Part(f"Larger({a.text}, 0)", a.axes, max(a.low, 0), max(a.high, 0)),
+            lambda: Part(f"Smaller({a.text}, 1)", a.axes, min(a.low, 1), min(a.high, 1)),
+            lambda: self.choice_of(a),
+            lambda: self.scalar() * a,
+            lambda: number("2") * a,
+            lambda: a - number("1"),
+            lambda: (a.power("2", 2) + number("1")).of("sqrt", 1.0, a.largest + 1),
+        ]
+        if a.largest <= 6:
+            options += [
+                lambda: a.power("2", 2),
+                lambda: a.power("3", 3),
+            ]
+        if a.high <= 3.5 and a.low >= -8:
+            options += 2 * [lambda: a.monotone("exp", parts.math.exp)]
+        if a.largest <= 8:
+            options += [
+                lambda: Part(
+                    f"1 / (1 + exp(-{a.written(parts.POWER)}))",
+                    a.axes,
+                    parts.sigmoid(a.low),
+                    parts.sigmoid(a.high),
+                    parts.PRODUCT,
+                ),
+                lambda: Part(f"log(1 + exp({a.text}))", a.axes, 0.0, a.largest + 1),
+            ]
+        if a.low >= 0.05:
+            options += 3 * [lambda: a.monotone("log", parts.math.log)]
+            options += 2 * [lambda: a.monotone("sqrt", parts.math.sqrt)]
+            options += [
+                lambda: a.power("Rational(-1, 2)", -0.5),
+                lambda: a.power("Rational(2, 3)", 2 / 3),
+                lambda: number("1") / a,
+            ]
+        return self.tamed(self.chance.choice(options)())
+
+    def condition(self, a: Part) -> tuple[str, frozenset[str]]:
+        chance = self.chance
+        limit = chance.choice(("0", "1", "Rational(1, 2)", "-1", "alpha"))
+        if limit == "alpha":
+            limit = self.scalar().text
+        sign = chance.choice((">", ">=", "<", "<="))
+        test, axes = f"{a.written(parts.PRODUCT)} {sign} {limit}", a.axes
+        other = next((t for t in self.tensors if t.axes == a.axes and t.text != a.text), None)
+        if other is not None and chance.random() < 0.4:
+            test = f"{a.written(parts.PRODUCT)} {sign} {other.text}"
+        along = sorted(a.axes - {self.several})
+        if along and chance.random() < 0.25:
+            place = f"Position({along[0]}) {chance.choice(('<', '>=', '<='))} 1"
+            test = f"{chance.choice(('And', 'Or'))}({test}, {place})"
+        if chance.random() < 0.15:
+            test = f"Not({test})"
+        return test, axes
+
+    def choice_of(self, a: Part) -> Part:
+        chance = self.chance
+        test, axes = self.condition(a)
+        other = chance.choice((number("0"), number("1"), a * number("2"), a.power("2", 2)
+                               if a.largest < 6 else number("1"), self.scalar() * a))
+        branches = [(a, test), (other, "True")]
+        if chance.random() < 0.3:
+            again, more = self.condition(a)
+            branches.insert(1, (number("2") * a - number("1"), again))
+            axes |= more
+        if chance.random() < 0.3:
+            branches = [(branches[-1][0], test), *branches[1:-1], (a, "True")]
+        return chosen(branches, axes)
+
+    def combined(self, a: Part, b: Part) -> Part:
+        """Two parts pointwise; where neither has all axes, it is said that this is meant."""
+        chance = self.chance
+        kind = chance.choice("+-***/^" if a.text != b.text else "+*^")
+        if kind == "/":
+            return a / (b if b.low >= 0.1 else self.positive(b))
+        if kind == "^" and b.largest <= 2.5:
+            base = a if a.low >= 0.1 else self.positive(a)
+            if base.high <= 5 and base.low >= 0.2:
+                return Part(
+                    f"{base.written(parts.ATOM)}**{b.written(parts.ATOM)}",
+                    a.axes | b.axes,
+                    0.01,
+                    base.high**2.5,
+                    parts.POWER,
+                )
+        if kind in "+-":
+            missing = sorted(b.axes - a.axes)
+            if missing and a.axes - b.axes:
+                a = Part(f"Broadcast({a.text}, {', '.join(missing)})", a.axes | b.axes, a.low, a.high)
+            return a + b if kind == "+" else a - b
+        return a * b
+
+    def positive(self, a: Part) -> Part:
+        chance = self.chance
+        options = [
+            lambda: number("2") + a.of("tanh", -1.0, 1.0),
+            lambda: number("1") + a.power("2", 2),
+            lambda: number("1") + a.of("Abs", 0.0, a.largest),
+        ]
+        if a.high <= 2.5 and a.low >= -2.5:
+            options += [lambda: a.monotone("exp", parts.math.exp)]
+        if a.low >= 0:
+            options += [lambda: a + self.scalar()]
+        return chance.choice(options)()
+
+    def reduced(self, a: Part, axes: Iterable[str]) -> Part:
+        """Without these axes."""
+        axes = sorted(axes)
+        self.chance.shuffle(axes)
+        while axes:
+            if self.chance.random() < 0.2:
+                a = summed(a, [axes.pop()], "Max")
+                continue
+            count = self.chance.randint(1, len(axes))
+            taken, axes = axes[:count], axes[count:]
+            a = summed(a, taken)
+            if self.chance.random() < 0.5:
+                a = a / self.count(taken)
+        return a
+
+    def reduced_some(self, a: Part, share: float) -> Part:
+        return self.reduced(a, {axis for axis in a.axes if self.chance.random() < share})
+
+    def count(self, axes: list[str]) -> Part:
+        product = size(axes[0])
+        for axis in axes[1:]:
+            product = product * size(axis)
+        return Part(product.text, frozenset(), 1.0, 6.0, product.binds)
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
