@@ -7,19 +7,21 @@ again, tensors met along swapped axes, numbers brought back to a row, statements
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Iterable
 from copy import copy
 
 from random_forwards import parts
-from random_forwards.productions import PRODUCTIONS
 from random_forwards.parts import LARGEST, Part, chosen, number, size, summed
+from random_forwards.productions import PRODUCTIONS
 
 AXES = ("N", "C", "K", "D")
 MORE_AXES = ("M", "L", "T", "E")
 INPUTS = ("x", "w", "z", "q")
 NAMES = ("u", "v", "h", "s", "t", "r", "p", "g", "e", "f", "m", "d", "c", "k", "o", "n", "i", "j")
+STEEPEST = 3.0  # what a tanh is taken of
 HEAD = """\
 from sympy import Abs, And, Eq, Ne, Not, Or, Piecewise, Rational, atan, cos, erf, exp, log, oo
 from sympy import Max as Larger, Min as Smaller, sin, sqrt, tanh
@@ -28,13 +30,15 @@ from derive import OneHot, Position, Rename, Scalar, Size, Sum, Unflatten
 """
 
 
-def random_forward(seed: int) -> str:
-    """The text of a file with a forward called ``Drawn``, the same for the same ``seed``."""
+def random_forward(seed: int, most: int = 6) -> str:
+    """The text of a file with a forward called ``Drawn``, the same for the same ``seed``: of up to
+    ``most`` lines, and those that bring everything together.
+    """
     chance = random.Random(f"forward {seed}")
     helpers = []
     if chance.random() < 0.25:
-        helpers.append(_Forward(chance, "Block", [], small=True).made())
-    made = _Forward(chance, "Drawn", helpers).made()
+        helpers.append(_Forward(chance, "Block", [], 2).made())
+    made = _Forward(chance, "Drawn", helpers, most).made()
     bodies = [forward.text for forward in [*helpers, made]]
     axes = dict.fromkeys(line for forward in [*helpers, made] for line in forward.axis_lines)
     gallery = dict.fromkeys(line for forward in [*helpers, made] for line in forward.imports)
@@ -45,8 +49,9 @@ def random_forward(seed: int) -> str:
 class _Forward:
     """One class body while it is made."""
 
-    def __init__(self, chance: random.Random, name: str, helpers: list[_Forward], small=False):
-        self.chance, self.name, self.helpers, self.small = chance, name, helpers, small
+    def __init__(self, chance: random.Random, name: str, helpers: list[_Forward], most: int):
+        self.chance, self.name, self.helpers, self.most = chance, name, helpers, most
+        self.small = most < 3  # a block of another
         self.required: list[str] = []
         self.optional: list[str] = []
         self.lines: list[str] = []
@@ -75,7 +80,7 @@ class _Forward:
             self.input()
         if not any(part.axes for part in self.tensors):
             self.input(axes=tuple(self.axes))
-        wanted = chance.randint(1, 2) if self.small else chance.randint(2, 6)
+        wanted = chance.randint(1 if self.small else 2, self.most)
         while len(self.lines) < wanted:
             self.statement()
         self.finish()
@@ -189,14 +194,17 @@ class _Forward:
         self.unused.append(part)
         return part
 
-    def label(self, axes: Iterable[str]) -> tuple[str, bool]:
+    def label(self, axes: Iterable[str], ignored: bool = False) -> tuple[str, bool]:
         """A label along ``axes``, declared or met again; and whether it may be ignored."""
         axes = tuple(axes)
         for name, own in self.inputs:
             if name.startswith("lab") and own == axes and self.chance.random() < 0.6:
-                return name, f"{name} = Label({', '.join((*axes, 'ignored=-100'))})" in self.required
+                return (
+                    name,
+                    f"{name} = Label({', '.join((*axes, 'ignored=-100'))})" in self.required,
+                )
         name = f"lab{sum(n.startswith('lab') for n, _ in self.inputs) or ''}"
-        ignored = self.chance.random() < 0.3
+        ignored = ignored or self.chance.random() < 0.3
         options = (*axes, "ignored=-100") if ignored else axes
         self.required.append(f"{name} = Label({', '.join(options)})")
         self.inputs.append((name, axes))
@@ -211,8 +219,15 @@ class _Forward:
         name = ("alpha", "beta")[self.scalars]
         self.scalars += 1
         default = chance.choice(("0.5", "1.5", "1", "0.1"))
-        known = [a for line in self.required if "Input" in line for n, a in self.inputs
-                 if line.startswith(f"{n} = ") for a in a if a != self.several]
+        known = [
+            a
+            for line in self.required
+            if "Input" in line
+            for n, a in self.inputs
+            if line.startswith(f"{n} = ")
+            for a in a
+            if a != self.several
+        ]
         if known and chance.random() < 0.15:
             default = f"1 / sqrt({known[0]})"
         self.optional.append(f"{name} = Scalar({default})")
@@ -235,8 +250,12 @@ class _Forward:
         return self.free_axes.pop(0) if self.free_axes else None
 
     def tamed(self, part: Part) -> Part:
-        if part.largest <= LARGEST:
-            return part
+        return part if part.largest <= LARGEST else self.squashed(part)
+
+    def squashed(self, part: Part) -> Part:
+        """Between -1 and 1, and not so near to them that the slope has no digits left."""
+        if part.largest > STEEPEST:
+            part = part / number(str(math.ceil(part.largest / STEEPEST)))
         return part.of("tanh", -1.0, 1.0)
 
     def tensor(self, having: Iterable[str] = (), least: int = 0) -> Part | None:
@@ -259,7 +278,7 @@ class _Forward:
 
     def function_of(self, a: Part) -> Part:
         options: list[Callable[[], Part]] = [
-            lambda: a.of("tanh", -1.0, 1.0),
+            lambda: self.squashed(a),
             lambda: (number("1") + a.power("2", 2)).of("log", 0.0, 8.0),
             lambda: a.of("Abs", 0.0, a.largest),
             lambda: number("1") / (number("1") + a.power("2", 2)),
@@ -281,7 +300,7 @@ class _Forward:
                 lambda: a.power("3", 3),
             ]
         if a.high <= 3.5 and a.low >= -8:
-            options += 2 * [lambda: a.monotone("exp", parts.math.exp)]
+            options += 2 * [lambda: a.monotone("exp", math.exp)]
         if a.largest <= 8:
             options += [
                 lambda: Part(
@@ -294,8 +313,8 @@ class _Forward:
                 lambda: Part(f"log(1 + exp({a.text}))", a.axes, 0.0, a.largest + 1),
             ]
         if a.low >= 0.05:
-            options += 3 * [lambda: a.monotone("log", parts.math.log)]
-            options += 2 * [lambda: a.monotone("sqrt", parts.math.sqrt)]
+            options += 3 * [lambda: a.monotone("log", math.log)]
+            options += 2 * [lambda: a.monotone("sqrt", math.sqrt)]
             options += [
                 lambda: a.power("Rational(-1, 2)", -0.5),
                 lambda: a.power("Rational(2, 3)", 2 / 3),
@@ -314,18 +333,25 @@ class _Forward:
         if other is not None and chance.random() < 0.4:
             test = f"{a.written(parts.PRODUCT)} {sign} {other.text}"
         along = sorted(a.axes - {self.several})
-        if along and chance.random() < 0.25:
+        if along and chance.random() < 0.35:
             place = f"Position({along[0]}) {chance.choice(('<', '>=', '<='))} 1"
             test = f"{chance.choice(('And', 'Or'))}({test}, {place})"
-        if chance.random() < 0.15:
+        if chance.random() < 0.25:
             test = f"Not({test})"
         return test, axes
 
     def choice_of(self, a: Part) -> Part:
         chance = self.chance
         test, axes = self.condition(a)
-        other = chance.choice((number("0"), number("1"), a * number("2"), a.power("2", 2)
-                               if a.largest < 6 else number("1"), self.scalar() * a))
+        other = chance.choice(
+            (
+                number("0"),
+                number("1"),
+                a * number("2"),
+                a.power("2", 2) if a.largest < 6 else number("1"),
+                self.scalar() * a,
+            )
+        )
         branches = [(a, test), (other, "True")]
         if chance.random() < 0.3:
             again, more = self.condition(a)
@@ -338,7 +364,8 @@ class _Forward:
     def combined(self, a: Part, b: Part) -> Part:
         """Two parts pointwise; where neither has all axes, it is said that this is meant."""
         chance = self.chance
-        kind = chance.choice("+-***/^" if a.text != b.text else "+*^")
+        same = any(_mentions(a.text, t.text) and _mentions(b.text, t.text) for t in self.tensors)
+        kind = chance.choice("++**^" if same else "+-+-****//^")  # nothing vanishes
         if kind == "/":
             return a / (b if b.low >= 0.1 else self.positive(b))
         if kind == "^" and b.largest <= 2.5:
@@ -354,19 +381,21 @@ class _Forward:
         if kind in "+-":
             missing = sorted(b.axes - a.axes)
             if missing and a.axes - b.axes:
-                a = Part(f"Broadcast({a.text}, {', '.join(missing)})", a.axes | b.axes, a.low, a.high)
+                a = Part(
+                    f"Broadcast({a.text}, {', '.join(missing)})", a.axes | b.axes, a.low, a.high
+                )
             return a + b if kind == "+" else a - b
         return a * b
 
     def positive(self, a: Part) -> Part:
         chance = self.chance
         options = [
-            lambda: number("2") + a.of("tanh", -1.0, 1.0),
+            lambda: number("2") + self.squashed(a),
             lambda: number("1") + a.power("2", 2),
             lambda: number("1") + a.of("Abs", 0.0, a.largest),
         ]
         if a.high <= 2.5 and a.low >= -2.5:
-            options += [lambda: a.monotone("exp", parts.math.exp)]
+            options += [lambda: a.monotone("exp", math.exp)]
         if a.low >= 0:
             options += [lambda: a + self.scalar()]
         return chance.choice(options)()
@@ -387,7 +416,7 @@ class _Forward:
         return a
 
     def reduced_some(self, a: Part, share: float) -> Part:
-        return self.reduced(a, {axis for axis in a.axes if self.chance.random() < share})
+        return self.reduced(a, [axis for axis in sorted(a.axes) if self.chance.random() < share])
 
     def count(self, axes: list[str]) -> Part:
         product = size(axes[0])

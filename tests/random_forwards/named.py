@@ -175,7 +175,9 @@ def Piecewise(*branches) -> Named:
 def Sum(operand, *axes: Axis) -> Named:
     names = [axis.name for axis in axes]
     rest = [name for name in operand.axes if name not in names]
-    return Named(operand.along([*rest, *names]).sum(list(range(len(rest), len(rest + names)))), rest)
+    return Named(
+        operand.along([*rest, *names]).sum(list(range(len(rest), len(rest + names)))), rest
+    )
 
 
 def Max(operand, axis: Axis) -> Named:
@@ -257,7 +259,5 @@ SYMPY = {
         for name in ("exp", "log", "tanh", "sqrt", "sin", "cos", "atan", "erf", "sinh", "cosh")
     },
 }
-DERIVE = {
-    node.__name__: node
-    for node in (Axis, Axes, Sum, Max, OneHot, Kept, Position, Broadcast, Rename, Flatten, Unflatten)
-}
+NODES = (Axis, Axes, Sum, Max, OneHot, Kept, Position, Broadcast, Rename, Flatten, Unflatten)
+DERIVE = {node.__name__: node for node in NODES}

@@ -87,7 +87,10 @@ def summed(part: Part, axes: Iterable[str], function: str = "Sum", most: float =
     """A sum or another reduction along ``axes``."""
     axes = tuple(axes)
     count = 1.0 if function == "Max" else most ** len(axes)
-    low, high = part.low * (count if part.low < 0 else 1), part.high * (count if part.high > 0 else 1)
+    low, high = (
+        part.low * (count if part.low < 0 else 1),
+        part.high * (count if part.high > 0 else 1),
+    )
     text = f"{function}({part.text}, {', '.join(axes)})"
     return Part(text, part.axes - set(axes), low, high)
 

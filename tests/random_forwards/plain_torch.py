@@ -132,11 +132,11 @@ class PlainForward:
             elif isinstance(value, Named):
                 bound |= _bound(self.declared[name].axes, value.axes)
         caller, after = dict(named.sizes), dict(named.made_after)
-        inner = {name: _renamed_in(value, bound, self.declared[name]) for name, value in given.items()}
-        inner = {
-            name: named.size_of(value) if self.declared[name].kind == "Size" else value
-            for name, value in inner.items()
-        }
+        inner: dict[str, object] = {}
+        for name, value in given.items():
+            declared = self.declared[name]
+            size = declared.kind == "Size"
+            inner[name] = named.size_of(value) if size else _renamed_in(value, bound, declared)
         named.sizes.clear()
         named.made_after.clear()
         output = self.run(inner).output

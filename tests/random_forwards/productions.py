@@ -14,6 +14,10 @@ def pointwise(m) -> Part:
     return m.function_of(m.tensor())
 
 
+def choice(m) -> Part:
+    return m.choice_of(m.tensor())
+
+
 def two_together(m) -> Part:
     return m.combined(m.operand(), m.operand())
 
@@ -75,7 +79,7 @@ def softmax(m) -> Part | None:
     if m.chance.random() < 0.3:
         a = m.state(a - summed(a, [axis], "Max"))
     elif a.high > 3.5:
-        a = m.state(a.of("tanh", -1.0, 1.0))
+        a = m.state(m.squashed(a))
     e = Part(f"exp({a.text})", a.axes, 0.001, 35.0)
     if m.chance.random() < 0.6:
         e = m.state(e)
@@ -118,11 +122,14 @@ def masked(m) -> Part | None:
         return None
     m.required.append(f"mask = Given({', '.join(a.order)})")
     m.inputs.append(("mask", a.order))
-    test = m.chance.choice(("mask > 0", "Ne(mask, 0)", "mask <= Rational(1, 2)"))
+    test = m.chance.choice(
+        ("mask > 0", "Ne(mask, 0)", "Not(Eq(mask, 0))", "mask <= Rational(1, 2)")
+    )
     if a.high <= 3.5 and m.chance.random() < 0.3:
         axis = m.chance.choice(sorted(a.axes))
-        counts = m.state(chosen([(Part(f"exp({a.text})", a.axes, 0.0, 35.0), test),
-                                 (number("0"), "True")]))
+        counts = m.state(
+            chosen([(Part(f"exp({a.text})", a.axes, 0.0, 35.0), test), (number("0"), "True")])
+        )
         return counts / (number("1") + summed(counts, [axis]))
     return chosen([(a, test), (number("0"), "True")])
 
@@ -187,12 +194,20 @@ def segments(m) -> Part | None:
         return None
     entry, to = m.chance.choice(pairs)
     label, _ = m.label([entry])
-    total = m.state(summed(Part(f"OneHot({label}, {to}) * {a.text}", a.axes | {to},
-                                min(a.low, 0), max(a.high, 0)), [entry]))
+    total = m.state(
+        summed(
+            Part(f"OneHot({label}, {to}) * {a.text}", a.axes | {to}, min(a.low, 0), max(a.high, 0)),
+            [entry],
+        )
+    )
     if m.chance.random() < 0.3:
         return total
-    picked = Part(f"OneHot({label}, {to}) * {total.text}", total.axes | {entry, to},
-                  min(total.low, 0), max(total.high, 0))
+    picked = Part(
+        f"OneHot({label}, {to}) * {total.text}",
+        total.axes | {entry, to},
+        min(total.low, 0),
+        max(total.high, 0),
+    )
     return Part(f"Sum({picked.text}, {to})", picked.axes - {to}, picked.low, picked.high)
 
 
@@ -202,9 +217,14 @@ def kept(m) -> Part | None:
     if not own:
         return None
     own = own[: m.chance.randint(1, len(own))]
-    label, ignored = m.label(own)
-    return ignored and Part(f"Kept({label}) * {a.written(parts.POWER)}", a.axes, min(a.low, 0),
-                            max(a.high, 0), parts.PRODUCT)
+    label, ignored = m.label(own, ignored=True)
+    return ignored and Part(
+        f"Kept({label}) * {a.written(parts.POWER)}",
+        a.axes,
+        min(a.low, 0),
+        max(a.high, 0),
+        parts.PRODUCT,
+    )
 
 
 def _twin(m, axis: str, taken) -> str | None:
@@ -216,6 +236,11 @@ def _twin(m, axis: str, taken) -> str | None:
     if name is not None:
         m.twins[name] = axis
     return name
+
+
+def _written(fit: tuple) -> list[str]:
+    """What a choice is sorted by, so that it is the same in every process."""
+    return [part if isinstance(part, str) else part.text for part in fit]
 
 
 def pairs(m) -> Part | None:
@@ -242,7 +267,7 @@ def swapped(m) -> Part | None:
     fits = [(t, a, b) for t in m.tensors for a in t.axes for b in t.axes if m.twins.get(b) == a]
     if not fits:
         return None
-    a, axis, twin = m.chance.choice(sorted(fits, key=str))
+    a, axis, twin = m.chance.choice(sorted(fits, key=_written))
     between = m.new_axis()
     if between is None:
         return None
@@ -254,11 +279,16 @@ def swapped(m) -> Part | None:
 
 def renamed(m) -> Part | None:
     """A tensor along its twin axis brought home."""
-    fits = [(t, a, b) for t in m.tensors for b in t.axes for a in [m.twins.get(b)] if a
-            and a not in t.axes]
+    fits = [
+        (t, a, b)
+        for t in m.tensors
+        for b in t.axes
+        for a in [m.twins.get(b)]
+        if a and a not in t.axes
+    ]
     if not fits:
         return None
-    a, axis, twin = m.chance.choice(sorted(fits, key=str))
+    a, axis, twin = m.chance.choice(sorted(fits, key=_written))
     return Part(f"Rename({a.text}, {twin}, {axis})", (a.axes - {twin}) | {axis}, a.low, a.high)
 
 
@@ -273,19 +303,31 @@ def flattened(m) -> Part | None:
     if into is None or into in a.axes:
         return None
     m.flat[into] = axes
-    return Part(f"Flatten({a.text}, {', '.join(axes)}, into={into})",
-                (a.axes - set(axes)) | {into}, a.low, a.high)
+    return Part(
+        f"Flatten({a.text}, {', '.join(axes)}, into={into})",
+        (a.axes - set(axes)) | {into},
+        a.low,
+        a.high,
+    )
 
 
 def unflattened(m) -> Part | None:
-    fits = [(t, flat) for t in m.tensors for flat in m.flat if flat in t.axes
-            and not set(m.flat[flat]) & t.axes]
+    fits = [
+        (t, flat)
+        for t in m.tensors
+        for flat in m.flat
+        if flat in t.axes and not set(m.flat[flat]) & t.axes
+    ]
     if not fits:
         return None
-    a, flat = m.chance.choice(sorted(fits, key=str))
+    a, flat = m.chance.choice(sorted(fits, key=_written))
     into = m.flat[flat]
-    return Part(f"Unflatten({a.text}, {flat}, into=({', '.join(into)}))",
-                (a.axes - {flat}) | set(into), a.low, a.high)
+    return Part(
+        f"Unflatten({a.text}, {flat}, into=({', '.join(into)}))",
+        (a.axes - {flat}) | set(into),
+        a.low,
+        a.high,
+    )
 
 
 def split(m) -> Part | None:
@@ -293,14 +335,18 @@ def split(m) -> Part | None:
     fits = [(t, axis) for t in m.tensors for axis in t.axes if axis in m.splittable]
     if not fits or m.flat:
         return None
-    a, axis = m.chance.choice(sorted(fits, key=str))
+    a, axis = m.chance.choice(sorted(fits, key=_written))
     first, second = m.new_axis(), m.new_axis()
     if second is None:
         return None
     m.flat[axis] = (first, second)
     m.required.append(f"parts = Size({first})")
-    return Part(f"Unflatten({a.text}, {axis}, into=({first}, {second}))",
-                (a.axes - {axis}) | {first, second}, a.low, a.high)
+    return Part(
+        f"Unflatten({a.text}, {axis}, into=({first}, {second}))",
+        (a.axes - {axis}) | {first, second},
+        a.low,
+        a.high,
+    )
 
 
 def side_by_side(m) -> Part | None:
@@ -310,16 +356,22 @@ def side_by_side(m) -> Part | None:
     if fits and m.chance.random() < 0.7:
         a = m.chance.choice(fits)
         entry = m.chance.randrange(m.lengths[axis])
-        return Part(f"Sum(OneHot({entry}, {axis}) * {a.text}, {axis})", a.axes - {axis},
-                    a.low, a.high)
+        return Part(
+            f"Sum(OneHot({entry}, {axis}) * {a.text}, {axis})", a.axes - {axis}, a.low, a.high
+        )
     a, b = m.operand(), m.operand()
     if axis in a.axes | b.axes or not (a.axes <= b.axes or b.axes <= a.axes):
         return None
     one, other = m.chance.sample(range(m.lengths[axis]), 2)
     low, high = min(a.low, b.low, 0.0), max(a.high, b.high, 0.0)
-    return Part(f"OneHot({one}, {axis}) * {a.written(parts.POWER)} + "
-                f"OneHot({other}, {axis}) * {b.written(parts.POWER)}",
-                a.axes | b.axes | {axis}, low, high, parts.SUM)
+    return Part(
+        f"OneHot({one}, {axis}) * {a.written(parts.POWER)} + "
+        f"OneHot({other}, {axis}) * {b.written(parts.POWER)}",
+        a.axes | b.axes | {axis},
+        low,
+        high,
+        parts.SUM,
+    )
 
 
 def shifted(m) -> Part | None:
@@ -332,11 +384,21 @@ def shifted(m) -> Part | None:
     twin = _twin(m, axis, a.axes)
     if twin is None:
         return None
-    step = m.chance.choice((f"Eq(Position({twin}), Position({axis}) + 1)",
-                            f"Position({twin}) < Position({axis})",
-                            f"Ne(Position({twin}), Position({axis}))"))
-    m.state(Part(f"Piecewise((Rename({a.text}, {axis}, {twin}), {step}), (0, True))",
-                 a.axes | {twin}, min(a.low, 0), max(a.high, 0)))
+    step = m.chance.choice(
+        (
+            f"Eq(Position({twin}), Position({axis}) + 1)",
+            f"Position({twin}) < Position({axis})",
+            f"Ne(Position({twin}), Position({axis}))",
+        )
+    )
+    m.state(
+        Part(
+            f"Piecewise((Rename({a.text}, {axis}, {twin}), {step}), (0, True))",
+            a.axes | {twin},
+            min(a.low, 0),
+            max(a.high, 0),
+        )
+    )
     last = m.tensors[-1]
     return summed(last, [twin]) if m.chance.random() < 0.7 else summed(last, [axis])
 
@@ -431,6 +493,7 @@ def of_the_gallery(m) -> Part | None:
 
 PRODUCTIONS = (
     (pointwise, 10),
+    (choice, 6),
     (two_together, 12),
     (with_a_number, 3),
     (reduction, 6),
@@ -445,17 +508,17 @@ PRODUCTIONS = (
     (pick, 7),
     (scatter, 6),
     (segments, 4),
-    (kept, 3),
+    (kept, 6),
     (pairs, 6),
     (swapped, 4),
     (renamed, 3),
-    (flattened, 4),
-    (unflattened, 3),
+    (flattened, 6),
+    (unflattened, 5),
     (split, 3),
     (side_by_side, 4),
     (shifted, 3),
     (brought_back, 5),
     (sum_of_sums, 4),
-    (block, 10),
+    (block, 30),
     (of_the_gallery, 4),
 )

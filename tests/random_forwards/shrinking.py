@@ -41,6 +41,8 @@ def candidates(text: str) -> Iterator[str]:
     tree = ast.parse(text)
     for cut in (_last_line_left_out, _line_left_out, _expression_cut, _option_left_out):
         for smaller in cut(tree):
+            for line in _classes(smaller):
+                line.body = line.body or [ast.Pass()]
             yield tidied(ast.unparse(ast.fix_missing_locations(smaller)))
 
 
@@ -48,30 +50,45 @@ def tidied(text: str) -> str:
     """Without declarations, axes, imports and classes that nothing uses."""
     while True:
         tree = ast.parse(text)
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Load)}
+        used = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        }
         last = [line for line in tree.body if isinstance(line, ast.ClassDef)][-1]
         for line in tree.body:
             if isinstance(line, ast.ImportFrom):
-                line.names = [n for n in line.names if (n.asname or n.name) in used] or line.names[:1]
+                line.names = [n for n in line.names if (n.asname or n.name) in used] or line.names[
+                    :1
+                ]
             if isinstance(line, ast.ClassDef):
-                line.body = [s for s in line.body if not _is_declaration(s)
-                             or s.targets[0].id in used]
+                line.body = [
+                    s for s in line.body if not _is_declaration(s) or s.targets[0].id in used
+                ]
         tree.body = [
             line
             for line in tree.body
             if line is last
-            or isinstance(line, ast.ImportFrom)
+            or (isinstance(line, ast.ImportFrom) and line.names)
             or (isinstance(line, ast.ClassDef) and line.name in used)
-            or (isinstance(line, ast.Assign) and line.targets[0].id in used)
+            or (isinstance(line, ast.Assign) and _names(line.targets[0]) & used)
         ]
+        for line in tree.body:
+            if isinstance(line, ast.ClassDef) and not line.body:
+                line.body = [ast.Pass()]
         again = ast.unparse(tree)
         if again == text:
             return text
         text = again
 
 
+def _names(target: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
 def _is_declaration(line: ast.stmt) -> bool:
+    if isinstance(line, ast.Pass):
+        return False
     call = line.value if isinstance(line, ast.Assign) else None
     kinds = ("Input", "Given", "Label", "Scalar", "Size")
     return isinstance(call, ast.Call) and getattr(call.func, "id", "") in kinds
@@ -93,7 +110,9 @@ def _line_left_out(tree: ast.Module) -> Iterator[ast.Module]:
     """A statement left out; a name of what it was made of, or a number, stands for it."""
     for i, written in enumerate(_classes(tree)):
         for j, line in enumerate(written.body):
-            if _is_declaration(line) and line.value.func.id != "Input":
+            if isinstance(line, ast.Pass) or (
+                _is_declaration(line) and line.value.func.id != "Input"
+            ):
                 continue
             name = line.targets[0].id
             inside = [n for n in ast.walk(line.value) if isinstance(n, ast.Name)]
@@ -124,7 +143,7 @@ def _expression_cut(tree: ast.Module) -> Iterator[ast.Module]:
     """An expression replaced by a part of it, by 1, or by its first argument."""
     for i, written in enumerate(_classes(tree)):
         for j, line in enumerate(written.body):
-            if _is_declaration(line):
+            if _is_declaration(line) or isinstance(line, ast.Pass):
                 continue
             count = sum(1 for _ in ast.walk(line.value))
             for k in range(count):
@@ -184,8 +203,9 @@ def _option_left_out(tree: ast.Module) -> Iterator[ast.Module]:
                 smaller = copy.deepcopy(tree)
                 del _classes(smaller)[i].body[j].value.args[k]
                 yield smaller
-    for i, line in enumerate(tree.body):
-        if isinstance(line, ast.Assign) and getattr(line.value.func, "id", "") == "Axes":
-            smaller = copy.deepcopy(tree)
-            smaller.body[i].value.func.id = "Axis"
-            yield smaller
+    smaller = copy.deepcopy(tree)
+    several = [n for n in ast.walk(smaller) if isinstance(n, ast.Name) and n.id == "Axes"]
+    for name in several:
+        name.id = "Axis"
+    if several:
+        yield smaller
