@@ -7,21 +7,18 @@ again, tensors met along swapped axes, numbers brought back to a row, statements
 
 from __future__ import annotations
 
-import math
 import random
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 
-from random_forwards import parts
-from random_forwards.parts import LARGEST, Part, chosen, number, size, summed
+from random_forwards.combining import combined, function_of, reduced, reduced_some, squashed
+from random_forwards.parts import LARGEST, Part, mentions
 from random_forwards.productions import PRODUCTIONS
 
 AXES = ("N", "C", "K", "D")
 MORE_AXES = ("M", "L", "T", "E")
 INPUTS = ("x", "w", "z", "q")
 NAMES = ("u", "v", "h", "s", "t", "r", "p", "g", "e", "f", "m", "d", "c", "k", "o", "n", "i", "j")
-STEEPEST = 3.0  # what a tanh is taken of
 HEAD = """\
 from sympy import Abs, And, Eq, Ne, Not, Or, Piecewise, Rational, atan, cos, erf, exp, log, oo
 from sympy import Max as Larger, Min as Smaller, sin, sqrt, tanh
@@ -97,7 +94,7 @@ class _Forward:
         made = [axis for flat, parts in self.flat.items() for axis in (flat, *parts)]
         used = [*self.axes, *self.lengths, *self.twins, *made]
         lines = []
-        for axis in dict.fromkeys(axis for axis in used if _mentions(self.text, axis)):
+        for axis in dict.fromkeys(axis for axis in used if mentions(self.text, axis)):
             kind = "Axes" if axis == self.several else "Axis"
             length = f", {self.lengths[axis]}" if axis in self.lengths else ""
             lines.append(f'{axis} = {kind}("{axis}"{length})')
@@ -155,15 +152,15 @@ class _Forward:
     def finish(self) -> None:
         """What was not used yet becomes a part of the output."""
         last = self.tensors[-1]
-        result = self.reduced_some(last, 0.2)
+        result = reduced_some(self, last, 0.2)
         if result.text != last.text or not self.lines:
             result = self.state(result)
         for left in [part for part in self.unused if part.text != result.text]:
-            left = self.reduced(left, left.axes - result.axes)
-            combined = self.combined(result, left)
-            result = self.state(combined)
+            left = reduced(self, left, left.axes - result.axes)
+            together = combined(self, result, left)
+            result = self.state(together)
         if self.chance.random() < 0.3 and result.axes:
-            result = self.state(self.reduced(result, result.axes))
+            result = self.state(reduced(self, result, result.axes))
         self.output = result
 
     # -- declarations -----------------------------------------------------------------
@@ -240,7 +237,7 @@ class _Forward:
         part = self.tamed(part)
         name = self.free_names.pop(0)
         self.lines.append(f"{name} = {part.text}")
-        self.unused = [t for t in self.unused if not _mentions(part.text, t.text)]
+        self.unused = [t for t in self.unused if not mentions(part.text, t.text)]
         tensor = Part(name, part.axes, part.low, part.high)
         self.tensors.append(tensor)
         self.unused.append(tensor)
@@ -250,13 +247,7 @@ class _Forward:
         return self.free_axes.pop(0) if self.free_axes else None
 
     def tamed(self, part: Part) -> Part:
-        return part if part.largest <= LARGEST else self.squashed(part)
-
-    def squashed(self, part: Part) -> Part:
-        """Between -1 and 1, and not so near to them that the slope has no digits left."""
-        if part.largest > STEEPEST:
-            part = part / number(str(math.ceil(part.largest / STEEPEST)))
-        return part.of("tanh", -1.0, 1.0)
+        return part if part.largest <= LARGEST else squashed(self, part)
 
     def tensor(self, having: Iterable[str] = (), least: int = 0) -> Part | None:
         """One of the tensors, most often one that nothing was made of yet."""
@@ -271,159 +262,5 @@ class _Forward:
         """A tensor, or a function of one."""
         part = self.tensor(having, least)
         if part is not None and self.chance.random() < 0.35:
-            part = self.function_of(part)
+            part = function_of(self, part)
         return part
-
-    # -- what is made of parts ----------------------------------------------------------
-
-    def function_of(self, a: Part) -> Part:
-        options: list[Callable[[], Part]] = [
-            lambda: self.squashed(a),
-            lambda: (number("1") + a.power("2", 2)).of("log", 0.0, 8.0),
-            lambda: a.of("Abs", 0.0, a.largest),
-            lambda: number("1") / (number("1") + a.power("2", 2)),
-            lambda: a.of("erf", -1.0, 1.0),
-            lambda: a.of("sin", -1.0, 1.0),
-            lambda: a.of("cos", -1.0, 1.0),
-            lambda: a.of("atan", -1.6, 1.6),
-            lambda: Part(f"Larger({a.text}, 0)", a.axes, max(a.low, 0), max(a.high, 0)),
-            lambda: Part(f"Smaller({a.text}, 1)", a.axes, min(a.low, 1), min(a.high, 1)),
-            lambda: self.choice_of(a),
-            lambda: self.scalar() * a,
-            lambda: number("2") * a,
-            lambda: a - number("1"),
-            lambda: (a.power("2", 2) + number("1")).of("sqrt", 1.0, a.largest + 1),
-        ]
-        if a.largest <= 6:
-            options += [
-                lambda: a.power("2", 2),
-                lambda: a.power("3", 3),
-            ]
-        if a.high <= 3.5 and a.low >= -8:
-            options += 2 * [lambda: a.monotone("exp", math.exp)]
-        if a.largest <= 8:
-            options += [
-                lambda: Part(
-                    f"1 / (1 + exp(-{a.written(parts.POWER)}))",
-                    a.axes,
-                    parts.sigmoid(a.low),
-                    parts.sigmoid(a.high),
-                    parts.PRODUCT,
-                ),
-                lambda: Part(f"log(1 + exp({a.text}))", a.axes, 0.0, a.largest + 1),
-            ]
-        if a.low >= 0.05:
-            options += 3 * [lambda: a.monotone("log", math.log)]
-            options += 2 * [lambda: a.monotone("sqrt", math.sqrt)]
-            options += [
-                lambda: a.power("Rational(-1, 2)", -0.5),
-                lambda: a.power("Rational(2, 3)", 2 / 3),
-                lambda: number("1") / a,
-            ]
-        return self.tamed(self.chance.choice(options)())
-
-    def condition(self, a: Part) -> tuple[str, frozenset[str]]:
-        chance = self.chance
-        limit = chance.choice(("0", "1", "Rational(1, 2)", "-1", "alpha"))
-        if limit == "alpha":
-            limit = self.scalar().text
-        sign = chance.choice((">", ">=", "<", "<="))
-        test, axes = f"{a.written(parts.PRODUCT)} {sign} {limit}", a.axes
-        other = next((t for t in self.tensors if t.axes == a.axes and t.text != a.text), None)
-        if other is not None and chance.random() < 0.4:
-            test = f"{a.written(parts.PRODUCT)} {sign} {other.text}"
-        along = sorted(a.axes - {self.several})
-        if along and chance.random() < 0.35:
-            place = f"Position({along[0]}) {chance.choice(('<', '>=', '<='))} 1"
-            test = f"{chance.choice(('And', 'Or'))}({test}, {place})"
-        if chance.random() < 0.25:
-            test = f"Not({test})"
-        return test, axes
-
-    def choice_of(self, a: Part) -> Part:
-        chance = self.chance
-        test, axes = self.condition(a)
-        other = chance.choice(
-            (
-                number("0"),
-                number("1"),
-                a * number("2"),
-                a.power("2", 2) if a.largest < 6 else number("1"),
-                self.scalar() * a,
-            )
-        )
-        branches = [(a, test), (other, "True")]
-        if chance.random() < 0.3:
-            again, more = self.condition(a)
-            branches.insert(1, (number("2") * a - number("1"), again))
-            axes |= more
-        if chance.random() < 0.3:
-            branches = [(branches[-1][0], test), *branches[1:-1], (a, "True")]
-        return chosen(branches, axes)
-
-    def combined(self, a: Part, b: Part) -> Part:
-        """Two parts pointwise; where neither has all axes, it is said that this is meant."""
-        chance = self.chance
-        same = any(_mentions(a.text, t.text) and _mentions(b.text, t.text) for t in self.tensors)
-        kind = chance.choice("++**^" if same else "+-+-****//^")  # nothing vanishes
-        if kind == "/":
-            return a / (b if b.low >= 0.1 else self.positive(b))
-        if kind == "^" and b.largest <= 2.5:
-            base = a if a.low >= 0.1 else self.positive(a)
-            if base.high <= 5 and base.low >= 0.2:
-                return Part(
-                    f"{base.written(parts.ATOM)}**{b.written(parts.ATOM)}",
-                    a.axes | b.axes,
-                    0.01,
-                    base.high**2.5,
-                    parts.POWER,
-                )
-        if kind in "+-":
-            missing = sorted(b.axes - a.axes)
-            if missing and a.axes - b.axes:
-                a = Part(
-                    f"Broadcast({a.text}, {', '.join(missing)})", a.axes | b.axes, a.low, a.high
-                )
-            return a + b if kind == "+" else a - b
-        return a * b
-
-    def positive(self, a: Part) -> Part:
-        chance = self.chance
-        options = [
-            lambda: number("2") + self.squashed(a),
-            lambda: number("1") + a.power("2", 2),
-            lambda: number("1") + a.of("Abs", 0.0, a.largest),
-        ]
-        if a.high <= 2.5 and a.low >= -2.5:
-            options += [lambda: a.monotone("exp", math.exp)]
-        if a.low >= 0:
-            options += [lambda: a + self.scalar()]
-        return chance.choice(options)()
-
-    def reduced(self, a: Part, axes: Iterable[str]) -> Part:
-        """Without these axes."""
-        axes = sorted(axes)
-        self.chance.shuffle(axes)
-        while axes:
-            if self.chance.random() < 0.2:
-                a = summed(a, [axes.pop()], "Max")
-                continue
-            count = self.chance.randint(1, len(axes))
-            taken, axes = axes[:count], axes[count:]
-            a = summed(a, taken)
-            if self.chance.random() < 0.5:
-                a = a / self.count(taken)
-        return a
-
-    def reduced_some(self, a: Part, share: float) -> Part:
-        return self.reduced(a, [axis for axis in sorted(a.axes) if self.chance.random() < share])
-
-    def count(self, axes: list[str]) -> Part:
-        product = size(axes[0])
-        for axis in axes[1:]:
-            product = product * size(axis)
-        return Part(product.text, frozenset(), 1.0, 6.0, product.binds)
-
-
-def _mentions(text: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", text) is not None

@@ -7,6 +7,7 @@ grows; so that a random forward is mathematics with numbers in it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -106,3 +107,7 @@ def chosen(branches: Iterable[tuple[Part, str]], axes: Iterable[str] = ()) -> Pa
 
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
+
+
+def mentions(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
