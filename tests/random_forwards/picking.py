@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random_forwards import parts
+from random_forwards.combining import condition
 from random_forwards.parts import Part, chosen, number, summed
 
 
@@ -72,6 +73,39 @@ def pick(m) -> Part | None:
     m.chance.shuffle(factors)
     text = f"Sum({' * '.join(factors)}, {axis})"
     return Part(text, (a.axes | own) - {axis}, min(a.low, 0.0), max(a.high, 0.0))
+
+
+def likelihood(m) -> Part | None:
+    """The logarithm of a softmax at a label, or of what was picked from it."""
+    a = m.tensor(least=1)
+    along = [t for t in m.known_order if t in a.axes and t != m.several] if a else []
+    if not along or a.high > 8:
+        return None
+    axis = m.chance.choice(along)
+    label, _ = m.label([t for t in m.known_order if t in a.axes and t != axis])
+    e = m.state(Part(f"exp({a.text})", a.axes, 0.001, 35.0)) if m.chance.random() < 0.4 else None
+    counts = e.text if e else f"exp({a.text})"
+    shares = Part(f"{counts} / Sum({counts}, {axis})", a.axes, 0.0, 1.0, parts.PRODUCT)
+    probs = m.state(shares)
+    if m.chance.random() < 0.3:
+        text = f"log(Sum(OneHot({label}, {axis}) * {probs.text}, {axis}))"
+    else:
+        text = f"-Sum(OneHot({label}, {axis}) * log({probs.text}), {axis})"
+    own = m.axes_of_label(label)
+    return Part(text, (a.axes | set(own)) - {axis}, -8.0, 8.0, parts.SUM)
+
+
+def choices_of_one_condition(m) -> Part | None:
+    """Two choices that go together."""
+    a = m.tensor()
+    b = m.tensor(having=a.axes)
+    test, axes = condition(m, a)
+    one = chosen([(a, test), (m.chance.choice((number("0"), number("2"))), "True")], axes)
+    last = m.chance.choice((number("1"), b * number("2")))
+    other = chosen([(m.chance.choice((b, number("0"))), test), (last, "True")], axes)
+    if m.chance.random() < 0.5:
+        one = m.state(one)
+    return one * other if m.chance.random() < 0.6 else one + other
 
 
 def scatter(m) -> Part | None:

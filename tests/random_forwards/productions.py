@@ -102,6 +102,16 @@ def softmax(m) -> Part | None:
     return share
 
 
+def gated(m) -> Part | None:
+    """A tensor times the sigmoid of one."""
+    a = m.tensor()
+    gate = m.tensor(having=a.axes)
+    if gate.largest > 8:
+        return None
+    share = Part(f"1 / (1 + exp(-{gate.text}))", gate.axes, 0.0, 1.0, parts.PRODUCT)
+    return a * (m.state(share) if m.chance.random() < 0.6 else share)
+
+
 def brought_back(m) -> Part | None:
     """A number made of a tensor, beside the tensor."""
     a = m.tensor(least=1)
@@ -123,7 +133,9 @@ def sum_of_sums(m) -> Part | None:
 
 PRODUCTIONS = (
     (pointwise, 10),
-    (choice, 6),
+    (choice, 5),
+    (picking.choices_of_one_condition, 3),
+    (gated, 3),
     (two_together, 12),
     (with_a_number, 3),
     (reduction, 6),
@@ -136,6 +148,7 @@ PRODUCTIONS = (
     (picking.causal, 3),
     (picking.masked, 4),
     (picking.pick, 7),
+    (picking.likelihood, 4),
     (picking.scatter, 6),
     (picking.segments, 4),
     (picking.kept, 6),
