@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test mutants test-gpu test-browser test-latex site lint format exercises bench clean
+.PHONY: generate check test fuzz mutants test-gpu test-browser test-latex site lint format exercises bench clean
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -33,6 +33,14 @@ format: $(READY)
 
 test: lint check  ## everything that must hold before a commit
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# make fuzz SECONDS=1800 SEED=0; one of them again, with its text: make fuzz CASE=1234
+SECONDS ?= 600
+SEED ?= 0
+MOST ?= 6
+fuzz: $(READY)  ## random forwards beside plain torch, for as long as one likes
+	cd tests && $(abspath $(BIN))/python -m random_forwards --most $(MOST) \
+	    $(if $(CASE),--case $(CASE),--seconds $(SECONDS) --seed $(SEED))
 
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu

@@ -1,0 +1,105 @@
+"""Random forwards, taken through the whole driver and compared with plain torch.
+
+A forward that goes wrong is printed, made smaller, by ``make fuzz CASE=... MOST=3``.
+"""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from random_forwards.grammar import random_forward
+from random_forwards.shrinking import shrunk
+from random_forwards.trial import CRASHED, REFUSED, RIGHT, WRONG, Outcome, tried
+
+from codegen.targets.torch import printer
+
+MOST = 3  # lines of a forward here; ``make fuzz`` takes 6
+COUNT = 200
+# What waits for the cause to be removed: by cause, the seeds of the first COUNT.
+KNOWN: dict[str, tuple[int, ...]] = {}
+SEEDS = [seed for seed in range(COUNT) if not any(seed in seeds for seeds in KNOWN.values())]
+TIME = 300.0  # seconds of computing after which a forward is given up, so that the suite ends
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_forward_is_what_plain_torch_computes(seed):
+    text = random_forward(seed, MOST)
+    outcome = tried(text, seed, TIME)
+    again = f"make fuzz CASE={seed} MOST={MOST}"
+    assert outcome.kind == RIGHT, f"{outcome.kind} ({again}): {outcome.message}\n\n{text}"
+
+
+def test_the_random_forwards_meet_the_whole_notation():
+    texts = [random_forward(seed, MOST) for seed in range(COUNT)]
+    met = Counter(
+        node.func.id
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+    nodes = "Input Given Label Scalar Size Axis Axes Sum Max OneHot Kept Position Flatten Unflatten"
+    functions = "Rename Broadcast Piecewise And Or Not Eq Ne Rational Larger Smaller exp log Block"
+    rare = [name for name in f"{nodes} {functions}".split() if met[name] < 3]
+    assert not rare, met
+    for option in ("default=", "broadcast=True", "ignored=-100", "(-oo, True)", "Scalar(1 / sqrt("):
+        assert sum(option in text for text in texts) >= 2, option
+
+
+def test_a_seed_makes_the_same_forward_in_every_process():
+    program = "from random_forwards.grammar import *; print(*map(random_forward, range(50)))"
+    process = [sys.executable, "-c", program]
+    texts = {
+        subprocess.run(
+            process,
+            env={"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "01"
+    }
+    assert texts == {" ".join(map(random_forward, range(50))) + "\n"}
+
+
+FORWARD = """from sympy import exp, log, tanh
+from derive import Axis, Forward, Input, Scalar, Sum
+N, C = Axis("N"), Axis("C")
+class Layer(Forward):
+    x = Input(N, C)
+    weight = Input(C, default=1)
+    eps = Scalar(0.1)
+    mean = Sum(x, N) / N
+    diff = x - mean
+    scaled = weight * tanh(diff)
+    y = log(1 + exp(scaled)) + eps
+"""
+
+
+def test_a_finding_is_made_as_small_as_it_can_be():
+    finding = Outcome(CRASHED, cause="a tanh along an axis")
+
+    def trial(text):
+        return finding if "tanh(" in text and "Input(N" in text else Outcome(RIGHT)
+
+    smaller = shrunk(FORWARD, finding, trial)
+    lines = smaller.strip().splitlines()[-3:]
+    assert lines == ["class Layer(Forward):", "    x = Input(N)", "    scaled = tanh(x)"], smaller
+
+
+def test_a_wrong_function_is_found(monkeypatch):
+    """Printed as another one: the driver compares with autograd, so that is held off as well."""
+    assert tried(FORWARD).kind == RIGHT
+    monkeypatch.setitem(printer.FUNCTIONS, "exp", "torch.expm1")
+    monkeypatch.setattr("codegen.driver.TOLERANCE", float("inf"))
+    assert tried(FORWARD).kind == WRONG
+
+
+def test_a_refusal_and_a_crash_are_told_apart(monkeypatch):
+    assert tried(FORWARD.replace("mean = Sum(x, N) / N", "mean = Sum(x, M)")).kind == REFUSED
+    monkeypatch.setattr("codegen.driver.program_of", lambda *_: {}["missing"])
+    outcome = tried(FORWARD)
+    assert (outcome.kind, outcome.cause) == (CRASHED, "KeyError in driver.py:generate")
