@@ -20,6 +20,7 @@ from collections import Counter
 
 from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, exp, expand
 
+from derive.choices import written_in
 from derive.closed_form import ClosedForm
 from derive.exact import is_zero
 from derive.facts import Facts, along
@@ -128,7 +129,7 @@ def _is_zero(total: Expr, facts: Facts) -> bool:
     parts = {part.tensor.name: part.expression for part in relations.parts}
     parts = {name: e for name, e in parts.items() if not isinstance(e, Peak)}
     while found := [t for t in tensors_in(total) if t.name in parts]:
-        total = total.xreplace({t: along(parts[t.name], t) for t in found})
+        total = written_in(total, {t: along(parts[t.name], t) for t in found})
     total = total.replace(lambda e: isinstance(e, exp), _of_minus_infinity)
     axes = definition.in_order(axes_of(total))
     sizes_of_batches = batches_of(definition)[:2]
@@ -186,7 +187,7 @@ def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:
     for value in values:
         e = value.expression
         while found := [t for t in tensors_in(e) if t.name in gone]:
-            e = e.xreplace({t: along(gone[t.name].expression, t) for t in found})
+            e = written_in(e, {t: along(gone[t.name].expression, t) for t in found})
         if value.tensor.name not in gone:
             result.append(Value(value.tensor, e))
     return result
