@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
-from derive.choices import Compared
+from derive.choices import Compared, written_in
 from derive.cost import Cost, cost_of, is_evaluated
 from derive.facts import Facts, along
 from derive.nodes import ArgMax, Max, Sum
@@ -101,7 +101,7 @@ def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
 def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
     def rewrite(e: Expr) -> Expr:
         met = (t for t in tensors_in(e) if t.at_home == value)
-        return e.xreplace({t: along(definition, t) for t in met})
+        return written_in(e, {t: along(definition, t) for t in met})
 
     return Rewriting("unfold", f"{value} is cheaper to compute again than to save", rewrite)
 
@@ -113,7 +113,7 @@ def _in_full(e: Expr, knowledge: Facts) -> Expr:
     again = [
         t for t in known if _is_computed_again(t.at_home, False, knowledge, t.at_home in compared)
     ]
-    unfolded = e.xreplace({t: knowledge.relations.unfolded(t) for t in again})
+    unfolded = written_in(e, {t: knowledge.relations.unfolded(t) for t in again})
     return _in_full(unfolded, knowledge) if again else e
 
 

@@ -9,6 +9,7 @@ expression is zero. When no choice is left, a test without choices decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 
 from sympy import (
@@ -25,6 +26,7 @@ from sympy import (
     Symbol,
     expand,
     expand_mul,
+    factor_terms,
     sign,
 )
 from sympy import Sum as SymbolicSum
@@ -154,7 +156,13 @@ def _vanishes(
                 continue
             for side in alike:
                 edge = between or (known is None and side == 0)
-                open_cases.append((*_at_the_edge(chosen, {**signs, asked: side}, asked), edge))
+                now = {**signs, asked: side}
+                at_edges = [(chosen, now)]
+                if side == 0 and (continued := _continued(case, asked, met)) is not None:
+                    at_edges = [(continued, now)]
+                elif side == 0:
+                    at_edges = _at_the_edges(chosen, now, asked, is_positive)
+                open_cases.extend((e, s, edge) for e, s in at_edges)
     return True
 
 
@@ -199,8 +207,12 @@ def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
     return None
 
 
-def _chosen(e: Expr, asked: Expr, side: int) -> Expr:
-    """``e`` where ``asked`` has the sign ``side``; no number where SymPy would compare infinity."""
+def _chosen(e: Expr, asked: Expr, side: int, bars: int | None = None) -> Expr:
+    """``e`` where ``asked`` has the sign ``side``; no number where SymPy would compare infinity.
+
+    ``bars`` is the sign with which absolute values of it are written: at 0 both say the same.
+    """
+    bars = side if bars is None else bars
     made: dict = {}
     for node in e.atoms(Relational, Abs, sign):
         if any(arg.has(*CHOOSING) for arg in node.args):
@@ -209,23 +221,57 @@ def _chosen(e: Expr, asked: Expr, side: int) -> Expr:
         turned = 1 if inside == asked else -1 if expand(inside + asked) == 0 else 0
         if turned and isinstance(node, Relational):
             made[node] = S.true if turned * side in HOLDS[node.rel_op] else S.false
+        elif turned and isinstance(node, Abs):
+            made[node] = turned * bars * node.args[0]
         elif turned:
-            made[node] = Integer(turned * side) * (node.args[0] if isinstance(node, Abs) else 1)
+            made[node] = Integer(turned * side)
     try:
         return e.xreplace(made)
     except TypeError:
         return S.NaN
 
 
-def _at_the_edge(e: Expr, signs: Signs, asked: Expr) -> tuple[Expr, Signs]:
-    """``e`` and the signs, solved for a symbol of ``asked`` where that is 0."""
-    if signs[asked] != 0:
-        return e, signs
-    for s in sorted(asked.free_symbols, key=lambda s: (bool(s.is_positive), str(s))):
-        slope = asked.diff(s)
-        if slope.is_number and slope != 0:
-            solved = {s: expand(s - asked / slope)}
-            rest = {k: sign for k, sign in signs.items() if k != asked}
-            signs = {expand(k.xreplace(solved)): sign for k, sign in rest.items()}
-            return e.xreplace(solved), signs
-    return e, signs
+def _continued(e: Expr, asked: Expr, met: dict[Expr, list[int]]) -> Expr | None:
+    """``e`` where ``asked`` is 0 as it is written on one of the two sides, if that is how it is."""
+    for side in (1, -1):
+        continued = _chosen(e, asked, 0, bars=side)
+        if side in met.get(continued, ()):
+            return continued
+    return None
+
+
+def _at_the_edges(e: Expr, signs: Signs, asked: Expr, is_positive) -> list[tuple[Expr, Signs]]:
+    """``e`` and the signs where ``asked`` is 0: where it is a product, once for each factor that
+    may be 0, solved for something in it.
+    """
+    factors = Mul.make_args(_factored(asked))
+    known = {k: side for k, side in signs.items() if k != asked}
+    open_factors = [f for f in factors if not _implied(f, known, is_positive)]
+    return [_solved(e, signs, asked, factor, is_positive) for factor in open_factors]
+
+
+@lru_cache(maxsize=4096)
+def _factored(e: Expr) -> Expr:
+    """``e`` with what its terms have in common outside."""
+    return factor_terms(e)
+
+
+def _solved(e: Expr, signs: Signs, asked: Expr, zero: Expr, is_positive) -> tuple[Expr, Signs]:
+    """``e`` and the signs, solved for something that ``zero`` is linear in."""
+    others = {k: sign for k, sign in signs.items() if k != asked}
+    for unknown in _unknowns(zero):
+        place = Dummy(real=True)
+        line = zero.xreplace({unknown: place})
+        slope = line.diff(place)
+        if line.has(unknown) or slope.has(place) or not _implied(slope, others, is_positive):
+            continue
+        solved = {unknown: expand((place - line / slope).xreplace({place: S.Zero}))}
+        return e.xreplace(solved), {expand(k.xreplace(solved)): s for k, s in others.items()}
+    return e, {**others, asked: 0, zero: 0}
+
+
+def _unknowns(e: Expr) -> list[Expr]:
+    """What ``e`` might be solved for: its symbols, then what stands in its products and is none."""
+    symbols = sorted(e.free_symbols, key=lambda s: (bool(s.is_positive), str(s)))
+    factors = [f for term in Add.make_args(e) for f in Mul.make_args(term)]
+    return symbols + [f for f in factors if not (f.is_Symbol or f.is_number or f.is_Add)]

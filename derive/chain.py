@@ -228,11 +228,11 @@ def _quotient_as_output(node: Expr, statement: Statement) -> Expr | None:
     data = {base: power for base, power in whole.items() if not is_constant(base)}
     divides = any(power.is_negative for power in data.values())
     if not divides or any(
-        not (held[base] / power).is_positive or abs(held[base]) < abs(power)
-        for base, power in data.items()
+        not (held[base] / power - 1).is_nonnegative for base, power in data.items()
     ):
         return None
-    return node / statement.expression * statement.tensor
+    rest = (base ** (power - whole.get(base, 0)) for base, power in held.items())
+    return statement.tensor * Mul(*rest, *(b**-p for b, p in whole.items() if b not in held))
 
 
 def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:

@@ -7,10 +7,11 @@ elsewhere: ``OneHot(labels, C)`` in a class body is ``Kept(labels)*OneHot(labels
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from sympy import Eq, Expr, Function, Integer, Mul, Ne, Not, Piecewise, S
+from sympy import And, Basic, Eq, Expr, Function, Integer, Mul, Ne, Not, Or, Piecewise, S
 from sympy.core.relational import Relational
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, OneHot, Sum, summed
@@ -216,3 +217,42 @@ def zero_unless(e: Expr):
         if (first, last) == (0, 1):
             return Not(condition)
     return None
+
+
+def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
+    """``e`` with ``values`` in the place of what they are the values of, as ``xreplace`` has it;
+    but a choice never gets into a condition.
+    """
+    if e in values:
+        return values[e]
+    if not any(value.has(Piecewise) for value in values.values()):
+        return e.xreplace(values)
+    args = [written_in(arg, values) for arg in e.args]
+    same = all(new is old for new, old in zip(args, e.args, strict=True))
+    return e if same else with_args(e, args)
+
+
+def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
+    """``e`` on other operands; a condition in them that asks for a choice asks for its branches.
+
+    SymPy would write it with `ITE`, or stop where no symbol is free in the condition of the choice
+    (sympy 1.14).
+    """
+    if isinstance(e, ExprCondPair):
+        value, condition = args
+        return ExprCondPair(value, _of_branches(condition))
+    return e.func(*args)
+
+
+def _of_branches(condition: Basic) -> Basic:
+    """Piecewise((u, q), (w, True)) > 0 as (q & (u > 0)) | (~q & (w > 0))."""
+    choices = [
+        c for c in condition.atoms(Piecewise) if not any(q.has(Piecewise) for _, q in c.args)
+    ]
+    if not choices:
+        return condition
+    choice, before, branches = min(choices, key=lambda c: c.sort_key()), [], []
+    for value, holds in choice.args:
+        branches.append(And(*before, holds, condition.xreplace({choice: value})))
+        before.append(Not(holds))
+    return _of_branches(Or(*branches))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from sympy import Add, Expr
 
 from derive.chain import adjoint_of
+from derive.choices import written_in
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
@@ -72,7 +73,7 @@ def holds_on(claim: Claim, sizes: Mapping[Axis, int], test: ZeroTest) -> bool:
     def unfold(e: Expr, name: str) -> Expr:
         entries = batch.entries(claim.definition.by_name[name].tensor)
         values = zip(entries.values(), batch.computed(name).values(), strict=True)
-        return e.xreplace(dict(values))
+        return written_in(e, dict(values))
 
     objective = [
         batch.entries(adjoint_of(tensor))[i] * value

@@ -32,6 +32,7 @@ from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Preference, divisors, improved, preference
 from derive.chain import Adjoint, Chain
+from derive.choices import written_in
 from derive.common_sums import with_common_sums
 from derive.cost import Cost, cost_of, is_contraction
 from derive.definition import Definition
@@ -364,12 +365,13 @@ def _quotient_chosen(node: Expr) -> Expr | None:
 
 def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
     """``e`` with the adjoints that keep no name of their own replaced by their closed forms."""
-    return e.xreplace(
+    return written_in(
+        e,
         {
             t: along(closed[t.name], t)
             for t in tensors_in(e)
             if t.name in closed and t.name not in keep and t.role == "adjoint"
-        }
+        },
     )
 
 

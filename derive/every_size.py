@@ -38,6 +38,7 @@ from sympy import (
     log,
 )
 
+from derive.choices import with_args
 from derive.definition import Definition
 from derive.exact import is_zero
 from derive.indexed_sum import IndexedSum
@@ -156,7 +157,7 @@ class IndexedForward:
             return self._position(e.axis, at)
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
-        return e.func(*(self.written(arg, at, values) for arg in e.args)) if e.args else e
+        return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
         """Flattened indices are the indices of the parts, one after the other."""

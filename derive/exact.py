@@ -126,14 +126,20 @@ class ZeroTest:
                 unseen.extend(node.args)
         for node in met:
             if isinstance(node, exp):
-                for term in Add.make_args(expand(node.exp)):
-                    coefficient, rest = term.as_coeff_Mul()
-                    if coefficient.is_Rational:
-                        self._note_share(("exp", rest), coefficient.q)
+                self._note_exponent(node.exp)
             elif isinstance(node, Pow) and node.exp.is_Rational and not node.exp.is_Integer:
-                self._note_share(("root", scaled(node.base)[1]), node.exp.q)
+                factor, rest = scaled(node.base)
+                self._note_share(("root", rest), node.exp.q)
+                for exponential in factor.atoms(exp):  # comes out of the root
+                    self._note_exponent(exponential.exp * node.exp)
         self.seen |= met
         return True
+
+    def _note_exponent(self, exponent: Expr) -> None:
+        for term in Add.make_args(expand(exponent)):
+            coefficient, rest = term.as_coeff_Mul()
+            if coefficient.is_Rational:
+                self._note_share(("exp", rest), coefficient.q)
 
     def _note_share(self, what, share: int) -> None:
         self.shares[what] = lcm(self.shares.get(what, 1), share)
@@ -173,7 +179,7 @@ class ZeroTest:
             coefficient, rest = term.as_coeff_Mul()
             if not coefficient.is_Rational:
                 coefficient, rest = S.One, term
-            share = self.shares.get(("exp", rest), coefficient.q)
+            share = lcm(self.shares.get(("exp", rest), 1), coefficient.q)
             factors.append(self._generator(("exp", share), (rest,)) ** Integer(coefficient * share))
         return Mul(*factors)
 
@@ -196,9 +202,11 @@ class ZeroTest:
         return self._generator(("power",), (base, power))
 
     def _root_of_positive(self, e: Expr, power: Rational) -> Expr:
-        """``e**power`` for a product of a number and of symbols, all positive, factor by factor."""
-        number, symbols = e.as_coeff_Mul()
-        factors = [*number.factors(limit=LARGEST_PRIME).items(), *symbols.as_powers_dict().items()]
+        """``e**power`` for a product of a number, exponentials and symbols, all positive, factor
+        by factor.
+        """
+        number, rest = e.as_coeff_Mul()
+        factors = [*number.factors(limit=LARGEST_PRIME).items(), *rest.as_powers_dict().items()]
         return Mul(*(self.rational(f ** (p * power)) for f, p in factors))
 
     def _value(self, base: Expr) -> Expr:

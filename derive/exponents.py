@@ -41,7 +41,7 @@ class Definitions:
             return self._bounds(definition, below)
         if isinstance(node, Piecewise):
             values = [value for value, _ in node.args]
-            return values if node == extreme(*values, largest=below) else []
+            return values if is_extreme(node, largest=below) else []
         if isinstance(node, Max) and below:
             return [node.operand, *self._bounds(node.operand, below)]
         if isinstance(node, log) and below:
@@ -79,10 +79,21 @@ class Definitions:
 
 
 def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
-    """The larger, or the smaller, of two as a choice; |a| is the larger of a and -a."""
+    """The larger, or the smaller, of two as a choice; |a| is the larger of a and -a.
+
+    Neither may hold a choice itself, which SymPy would move out of the condition.
+    """
     if largest and expand(a + b) == 0:
         return Abs(a)
     if all(e == 0 or e.could_extract_minus_sign() for e in (a, b)):
         return -extreme(-a, -b, not largest)
     a, b = sorted((a, b), key=lambda e: (is_number_or_size(e), e.sort_key()))
     return Piecewise((a, a >= b if largest else a <= b), (b, True))
+
+
+def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
+    """Whether a choice is the larger, or the smaller, of two values."""
+    values = [value for value, _ in choice.args]
+    if len(values) != 2 or any(value.has(Piecewise) for value in values):
+        return False
+    return choice == extreme(*values, largest=largest)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Mul
 
+from derive.choices import written_in
 from derive.identities import Identity, identities
 from derive.nodes import Reduction, Sum, renamed
 from derive.relations import Relations
@@ -75,7 +76,7 @@ class Facts:
             if unfolding is None or e.count_ops() > LARGEST:
                 return None
             definition = self.relations.unfolded(unfolding)
-            after = e.xreplace({unfolding: definition})
+            after = written_in(e, {unfolding: definition})
             e = record.add(target, "definition", e, after, f"{unfolding} is {definition}")
         return None
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 
 from sympy import Add, Dummy, Expr, Mul, Pow, expand
 
+from derive.choices import written_in
 from derive.closed_form import ClosedForm
 from derive.definition import Definition
 from derive.errors import UnprovedError
@@ -174,7 +175,7 @@ def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:
     for value in values:
         e = value.expression
         while found := [t for t in tensors_in(e) if t.name in gone]:
-            e = e.xreplace({t: along(gone[t.name].expression, t) for t in found})
+            e = written_in(e, {t: along(gone[t.name].expression, t) for t in found})
         if value.tensor.name not in gone:
             result.append(Value(value.tensor, e))
     return result

@@ -47,10 +47,17 @@ def positive_quotient(e: Expr) -> Expr | None:
 
 
 def _log_of_sum(e: Add) -> Expr:
-    """log(c*a*exp(u) + c*b*exp(v)) = u + log(c) + log(a + b*exp(v - u)), for a positive sum.
+    """log(c*a*exp(u) + c*b*exp(v)) = u + log(c) + log(a + b*exp(v - u)), for a positive sum."""
+    exponent, rest = _exponential_apart(e)
+    content, rest = rest.primitive()
+    return exponent + log(content) + log(rest)
+
+
+def _exponential_apart(e: Add) -> tuple[Expr, Expr]:
+    """``k`` and ``r`` with ``e = exp(k)*r``.
 
     Of all the exponents the one that is taken out is the first in an order that adding the same to
-    all of them does not change, so sums that differ by an exponential have one logarithm.
+    all of them does not change, so sums that differ by an exponential have one ``r``.
     """
     terms = []
     for term in e.args:
@@ -59,9 +66,7 @@ def _log_of_sum(e: Add) -> Expr:
         terms.append((rest, exponent, exponent.as_coefficients_dict()))
     atoms = sorted({atom for *_, powers in terms for atom in powers}, key=lambda a: a.sort_key())
     _, first, _ = min(terms, key=lambda term: [term[2].get(atom, S.Zero) for atom in atoms])
-    rest = Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
-    content, rest = rest.primitive()
-    return first + log(content) + log(rest)
+    return first, Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
 
 
 def is_positive(e: Expr) -> bool:
@@ -77,16 +82,18 @@ def is_positive(e: Expr) -> bool:
 
 @lru_cache(maxsize=8192)
 def scaled(base: Expr) -> tuple[Expr, Expr]:
-    """``base`` as a positive factor, of a number and positive symbols, times the rest.
+    """``base`` as a positive factor, of a number, an exponential and positive symbols, times the
+    rest.
 
     The root of the product is the product of the roots, whatever the sign of the rest.
     """
     if not isinstance(base, Add):
         return S.One, base
+    exponent, base = _exponential_apart(base) if base.has(exp) else (S.Zero, base)
     content, primitive = base.primitive()
     powers = [term.as_powers_dict() for term in Add.make_args(primitive)]
     positive = {s for s in primitive.free_symbols if s.is_positive}
     common = {s: min(term.get(s, S.Zero) for term in powers) for s in positive}
     outside = Mul(*(s**p for s, p in common.items() if p.is_Integer))
     rest = primitive if outside == 1 else Add(*(t / outside for t in Add.make_args(primitive)))
-    return content * outside, rest
+    return content * outside * exp(exponent), rest

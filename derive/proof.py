@@ -23,6 +23,7 @@ from math import prod
 from sympy import Expr, Integer, Symbol
 
 from derive.chain_proof import prove_chain
+from derive.choices import written_in
 from derive.claim import Batches, Claim, ProvedGradient, holds_for_every_size, holds_on, named_sizes
 from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition
@@ -213,7 +214,7 @@ def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) 
         }
         if not definitions:
             return e
-        e = e.xreplace({t: along(definition, t) for t, definition in definitions.items()})
+        e = written_in(e, {t: along(definition, t) for t, definition in definitions.items()})
         e = with_values(e)
 
 
@@ -223,12 +224,12 @@ def _is_computed_again(form: ClosedForm, again: Tensor) -> bool:
     """
     claim = form.by_name[again.name].expression
     while nested := [t for t in tensors_in(claim) if t.role == "adjoint"]:
-        claim = claim.xreplace({t: along(form.by_name[t.name].expression, t) for t in nested})
+        claim = written_in(claim, {t: along(form.by_name[t.name].expression, t) for t in nested})
     value, known = form.again[again], {t.at_home for t in tensors_in(claim)}
     while unknown := [t for t in tensors_in(value) if t.at_home not in known]:
         if any(t.name not in form.relations.by_name for t in unknown):
             return False
-        value = value.xreplace({t: form.relations.unfolded(t) for t in unknown})
+        value = written_in(value, {t: form.relations.unfolded(t) for t in unknown})
     return not (value.has(ArrayNode) or claim.has(ArrayNode)) and _are_the_same(value, claim)
 
 

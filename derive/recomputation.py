@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from sympy import Expr, preorder_traversal
 
+from derive.choices import written_in
 from derive.cost import entries, is_contraction
 from derive.facts import Facts, along
 from derive.nodes import ArrayNode, Sum
@@ -77,7 +78,7 @@ def _written_in(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | No
     scales = relations.scales.after_forward()
 
     def unfolded(e: Expr, unknown: list[Tensor]) -> Expr:
-        return e.xreplace({t: relations.unfolded(t) for t in unknown})
+        return written_in(e, {t: relations.unfolded(t) for t in unknown})
 
     def unknown_in(e: Expr) -> list[Tensor]:
         return [t for t in tensors_in(e) if t.role != "scalar" and t.at_home not in read]

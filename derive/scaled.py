@@ -32,7 +32,7 @@ from sympy import (
 )
 
 from derive.exponential_quotients import over_positive_sums
-from derive.exponents import Definitions, extreme
+from derive.exponents import Definitions, extreme, is_extreme
 from derive.nodes import Peak, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive, positive_quotient
 from derive.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
@@ -258,11 +258,23 @@ class Scales:
         if not all(map(is_positive, e.args)) or any(part.factor.has(Reduction) for part in parts):
             return Scaled(Add(*map(self.safe, e.args)))
         weights = [Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents]
-        largest = reduce(extreme, exponents)
+        exponents = [self._without_choice(k, "exponent") for k in exponents]
+        largest = reduce(self._larger, exponents)
+        if largest is None:
+            return Scaled(Add(*map(self.safe, e.args)))
         if len(exponents) == 2 and weights[0] == weights[1]:
             return Scaled(weights[0] * (1 + exp(-Abs(exponents[0] - exponents[1]))), largest)
         pairs = zip(weights, exponents, strict=True)
         return Scaled(Add(*(w * exp(k - largest) for w, k in pairs)), largest)
+
+    def _larger(self, a: Expr | None, b: Expr) -> Expr | None:
+        """The larger of two exponents; None where a choice in them can be given no name."""
+        a = None if a is None else self._without_choice(a, "larger_exponent")
+        return None if a is None or a.has(Piecewise) or b.has(Piecewise) else extreme(a, b)
+
+    def _without_choice(self, e: Expr, words: str) -> Expr:
+        """``e``, under a name where it holds a choice: so no choice asks for another."""
+        return self.name(e, words) if e.has(Piecewise) else e
 
     def _sum_along(self, e: Sum) -> Scaled:
         operand = self.of(e.operand)
@@ -319,8 +331,8 @@ class Scales:
 def _extremes_joined(e: Expr) -> Expr:
     """``e`` with max(a, b) + min(a, b) = a + b used, and like terms under logarithms collected."""
     for node in sorted(e.atoms(Piecewise), key=lambda node: node.sort_key()):
-        values = [value for value, _ in node.args]
-        if len(values) == 2 and node == extreme(*values):
+        if is_extreme(node):
+            values = [value for value, _ in node.args]
             other = extreme(*values, largest=False)
             joined = expand(e.xreplace({node: Add(*values) - other}))
             if joined.count_ops() < e.count_ops():

@@ -20,6 +20,7 @@ from itertools import product
 from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
 from sympy import Sum as IndexedSum
 
+from derive.choices import with_args
 from derive.definition import Definition
 from derive.exact import Indicator
 from derive.nodes import (
@@ -236,7 +237,7 @@ class SmallBatch:
             return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
-        return e.func(*(self._scalar(arg, at, values) for arg in e.args)) if e.args else e
+        return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
     def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
         """Where the entry ``at`` stands in the operand: the same place in the row of all."""

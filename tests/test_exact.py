@@ -176,3 +176,35 @@ def test_what_has_its_own_upstream_gradient_is_looked_into_by_itself(monkeypatch
 
     monkeypatch.setattr(ZeroTest, "_vanishes_in_full", noted)
     assert is_zero(e) and max(map(len, met)) == 1
+
+
+FUNCTIONS = [lambda u: u, tanh, sympy.atan, sympy.sin, sympy.erf, lambda u: u * y + a * u]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=range(len(FUNCTIONS)))
+@pytest.mark.parametrize("power", [Rational(1, 2), Rational(-3, 2), Rational(1, 3)])
+def test_an_exponential_comes_out_of_a_root(function, power):
+    """The root of exp(t) + exp(s) is that of 1 + exp(-|t - s|) and half of the larger exponent."""
+    t = function(x)
+    plain, larger = (exp(t) + 2) ** power, exp(t * power) * (1 + 2 * exp(-t)) ** power
+    assert is_zero(plain - larger)
+    assert not is_zero(plain - larger * exp(t))
+    stable = exp(Piecewise((t, t >= 0), (0, True)) * power) * (1 + exp(-Abs(t))) ** power
+    assert is_zero((exp(t) + 1) ** power - stable)
+    assert not is_zero((exp(t) + 1) ** power - stable * exp(Abs(t) / 3))
+
+
+@pytest.mark.parametrize(
+    "u",
+    [a * y + a * x * exp(z), a * tanh(x) + y * tanh(x), x**2 * y - y, p * x + a, tanh(x) * p + 1],
+    ids=str,
+)
+def test_an_edge_is_where_what_is_compared_is_zero(u):
+    """Whatever it is made of: a function, a product, what has no symbol to be solved for."""
+    largest, smallest = Piecewise((u, u >= 0), (0, True)), Piecewise((u, u < 0), (0, True))
+    assert is_zero(largest + smallest - u) and is_zero(largest - smallest - Abs(u))
+    assert is_zero(log(1 + exp(u)) - largest - log(1 + exp(-Abs(u))))
+    assert is_zero(_indicator(Eq(u, 0)) * (exp(u) - 1))
+    assert not is_zero(_indicator(Eq(u, 0)) * (exp(u) - 2))
+    assert not is_zero(log(1 + exp(u)) - largest - log(1 + exp(-Abs(2 * u))))
+    assert not is_zero(largest - 2 * smallest - Abs(u))

@@ -19,6 +19,11 @@ def dice_of_classes(z, i):
     return 1 - (2 * (p * t).sum(2) / (p + t).sum(2)).mean()
 
 
+def sigmoid_loss(x, z):
+    sign = 2 * torch.eye(len(x), dtype=x.dtype) - 1
+    return -F.logsigmoid(sign * (2 * x @ z.mT - 1)).sum() / len(x)
+
+
 def gate(x, z):
     return torch.tanh(x) * torch.softmax(z, 1)
 
@@ -91,6 +96,37 @@ CASES = {
         lambda a, i: (a**2).sum(),
         [draw(5), torch.tensor([0, 1, 2, 0, 1])],
     ),
+    "SigmoidLoss": (  # Zhai et al. 2023; the sign is a choice in an exponent
+        "    x = Input(N, D)\n    z = Input(N, D)\n    t = Scalar(2.0)\n"
+        "    logits = t * Sum(x * Rename(z, N, K), D) - 1\n"
+        "    sign = Piecewise((1, Eq(Position(N), Position(K))), (-1, True))\n"
+        "    loss = -Sum(log(1 / (1 + exp(-sign * logits))), N, K) / N\n",
+        sigmoid_loss,
+        [draw(4, 3), draw(4, 3, seed=5)],
+    ),
+    "SigmoidLossInline": (
+        "    x = Input(N, D)\n    z = Input(N, D)\n"
+        "    logits = 2 * Sum(x * Rename(z, N, K), D) - 1\n"
+        "    loss = Sum(log(1 + exp(-logits * Piecewise((1, Eq(Position(N), Position(K))),\n"
+        "        (-1, True)))), N, K) / N\n",
+        sigmoid_loss,
+        [draw(4, 3), draw(4, 3, seed=5)],
+    ),
+    "RootOfAFunction": (
+        "    x = Input(N, C)\n    y = sqrt(exp(tanh(Max(x, N))) + 1)\n",
+        lambda x: (x.max(0).values.tanh().exp() + 1).sqrt(),
+        [draw(4, 3)],
+    ),
+    "ThreeChoicesInAnExponent": (
+        "    x = Input(N)\n    y = exp(Piecewise((x, x > 0), (x**2, x < -1), (-x, True)))\n",
+        lambda x: torch.where(x > 0, x, torch.where(x < -1, x**2, -x)).exp(),
+        [2 * draw(9)],
+    ),
+    "PowerOverAScalar": (
+        "    x = Input(N)\n    t = Scalar(0.5)\n    y = (exp(x) / (1 + x**2)) ** (1 / t)\n",
+        lambda x: x.exp() ** 2 / (1 + x**2) ** 2,
+        [draw(9)],
+    ),
 }
 
 
@@ -99,6 +135,24 @@ def test_value_and_gradients(name, tmp_path):
     body, reference, inputs = CASES[name]
     function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
     assert_same_gradients(function, reference, *inputs)
+
+
+def test_an_exponent_with_a_given_sign_and_named_values(tmp_path):
+    body = """
+    x = Input(N, C)
+    a = Input()
+    b = Input()
+    sign = Given(N, C)
+    logits = exp(a) * x + b
+    loss = Sum(log(1 + exp(-sign * logits)), N, C)
+"""
+    function, _, _ = generated(forward_file(tmp_path, "GivenSign", body), tmp_path)
+    sign = draw(4, 3, seed=5).sign()
+    assert_same_gradients(
+        lambda x, a, b: function(x, a, b, sign),
+        lambda x, a, b: F.softplus(-sign * (a.exp() * x + b)).sum(),
+        *(draw(4, 3), draw(1)[0], draw(2)[1]),
+    )
 
 
 def test_a_standard_deviation_gives_the_closed_form_of_its_inverse(tmp_path):

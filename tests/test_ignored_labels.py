@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from forwards import HEAD
-from generating import draw, forward_file, generated
+from generating import assert_same_gradients, draw, forward_file, generated
 
 from codegen.cli import gradform
 from derive import NotationError, check, derive, forward_from
@@ -214,3 +214,39 @@ def test_mistakes_say_what_to_do(line, words, tmp_path):
     body = f"    x = Input(N)\n    {line}\n    y = x**2\n"
     with pytest.raises(NotationError, match=words):
         forward_from(forward_file(tmp_path, "Mine", body))
+
+
+COUNTED = {
+    "OverASum": ("y = OneHot(labels, C)/(1 + x**2)", lambda x, hot: hot / (1 + x**2)),
+    "ASumOverIt": ("y = x/(1 + OneHot(labels, C)*x**2)", lambda x, hot: x / (1 + hot * x**2)),
+    "OverARoot": ("y = Kept(labels)*x/sqrt(1 + x**2)", lambda x, hot: counts(hot) * x / root(x)),
+    "PowerOverAPower": (
+        "y = (OneHot(labels, C)*x)**3/(1 + x**2)**Rational(3, 2)",
+        lambda x, hot: hot * x**3 / root(x) ** 3,
+    ),
+    "TimesALogarithm": (
+        "s = 1 + Sum(exp(x), C)\n    y = x + Kept(labels)*log(s)",
+        lambda x, hot: x + counts(hot) * (1 + x.exp().sum(1, keepdim=True)).log(),
+    ),
+    "WeightedMean": (
+        "y = Sum(x*Kept(labels)/(1 + x**2), N)/Sum(x**2*Kept(labels), N)",
+        lambda x, hot: (counts(hot) * x / root(x) ** 2).sum(0) / (counts(hot) * x**2).sum(0),
+    ),
+}
+
+
+def root(x):
+    return (1 + x**2).sqrt()
+
+
+def counts(hot):
+    return hot.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_nothing_is_divided_by_what_is_zero_where_a_label_is_ignored(name, tmp_path):
+    line, reference = COUNTED[name]
+    body = f"    x = Input(N, C)\n    labels = Label(N, ignored=-100)\n    {line}\n"
+    function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
+    hot = torch.eye(4, dtype=torch.float64)[LABELS.clamp(min=0)] * (LABELS != -100)[:, None]
+    assert_same_gradients(lambda x: function(x, LABELS), lambda x: reference(x, hot), draw(6, 4))
