@@ -209,11 +209,8 @@ def _best_kept(chain: Chain, simplifier: Simplifier) -> ClosedForm:
 def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
     knowledge, drafted = simplifier.knowledge, _drafted(chain, simplifier, kept)
     wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
-    keep = [
-        adjoint
-        for adjoint in chain.adjoints
-        if adjoint.name in drafted.kept and adjoint not in wanted
-    ]
+    read = _read_for(wanted, drafted)
+    keep = [adjoint for adjoint in chain.adjoints if adjoint.name in read]
     statements = [ClosedStatement(a.tensor, drafted.closed[a.name], a.of) for a in keep + wanted]
     monomials = {
         a.tensor: drafted.closed[a.name]
@@ -251,6 +248,17 @@ def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Clo
         cost_of(pairs, chain.definition.output),
         again,
     )
+
+
+def _read_for(wanted: list[Adjoint], drafted: Draft) -> set[str]:
+    """The kept gradients that some wanted one is computed from: that of a mask is not."""
+    wanted_names, read = {adjoint.name for adjoint in wanted}, set()
+    pending = [drafted.closed[name] for name in sorted(wanted_names)]
+    while pending:
+        new = {t.name for t in tensors_in(pending.pop())} & drafted.kept - wanted_names - read
+        pending += [drafted.closed[name] for name in sorted(new)]
+        read |= new
+    return read
 
 
 def _drafted(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Draft:

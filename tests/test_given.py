@@ -130,3 +130,10 @@ def test_composition_refuses_to_lose_a_gradient(tmp_path):
     with pytest.raises(NotationError, match=re.escape("weight passes no gradient on")) as refused:
         forward_from(f"{file}:Outer")
     assert "declare weight as Input in Weighted, or w as Given here" in str(refused.value)
+
+
+def test_the_backward_computes_no_gradient_that_nobody_reads(tmp_path):
+    body = "x = Input(N, C)\n    mask = Given(C, K)\n    m = mask**2\n    y = tanh(Sum(x*m, C))\n"
+    proved = derive(forward_from(forward_file(tmp_path, "Masked", f"    {body}")))
+    assert [s.tensor.name for s in proved.closed_form.statements] == ["dx"]
+    assert "dm" in proved.closed_form.chain.by_name  # the step-by-step backward has them all
