@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
 
 DONE = 0
 WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated"}
@@ -26,14 +24,14 @@ class Stopped(KeyboardInterrupt):
         super().__init__(self.words)
 
 
-def run(module: str, command: str) -> NoReturn:
-    """Import the module of a command, call it and leave with its exit status.
+def run(module: str, command: str) -> None:
+    """Import the module of a command, call it and leave with its exit status; does not return.
 
     A first Ctrl-C is raised in the command as `Stopped`, so that it can put away what it holds; a
     second one, or one while modules are imported, ends the program at once.
     """
-    _backslashes()
     _answer(_leave_at_once)
+    _backslashes()
     function = getattr(import_module(module), command)
     sys.unraisablehook = _unraisable
     _answer(_raise)
@@ -43,9 +41,11 @@ def run(module: str, command: str) -> NoReturn:
         status = end.code
     except Stopped as stop:  # outside of what the command itself guards
         _leave_at_once(stop.status - 128)
-    if flushed():
-        sys.exit(status)
-    sys.exit(DONE)
+    if not flushed():
+        status = DONE
+    if isinstance(status, int) and status > 128:
+        os._exit(status)  # was stopped: what Python does at its end could be interrupted in turn
+    sys.exit(status)
 
 
 def flushed() -> bool:
@@ -55,8 +55,7 @@ def flushed() -> bool:
             sys.stdout.flush()
         return True
     except BrokenPipeError:
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return False
 
 
@@ -72,7 +71,7 @@ def _raise(number: int, frame) -> None:
     raise Stopped(number)
 
 
-def _leave_at_once(number: int, frame=None) -> NoReturn:
+def _leave_at_once(number: int, frame=None) -> None:
     """Without unwinding: what an import holds is not to be unwound, and who asks twice will not
     wait. Temporary files are removed by the next run.
     """
