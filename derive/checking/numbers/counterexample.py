@@ -118,10 +118,11 @@ def _revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
     has no number.
     """
     different, undefined = [], []
-    budget = Budget(FOR_SIZES if at is None else FOR_LARGE_SIZES)
+    limit = FOR_SIZES if at is None else FOR_LARGE_SIZES
+    budget = Budget(limit)
     for sizes, point in _random_data(question, settled, at):
         try:
-            found = question.compared(point, Floating(), budget.left)
+            found = question.compared(point, Floating(), limit)
         except Unevaluable:
             budget.spend(50)
             continue

@@ -202,17 +202,21 @@ class Evaluation:
 
     def _operation(self, e: Expr) -> Callable:
         operation = self._operation_on_numbers(e)
-        of_sizes = is_number_or_size(e)  # which are equal, or are not: there is no derivative
+        if is_number_or_size(e):  # sizes are equal, or are not: that is no kink
+            return lambda *values: self._beside_kinks(operation, values)
 
         def compute(*values):
             if any(value is BELOW for value in values):
                 return self._in_the_limit(e, values)
-            at_kink = self.at_kink
-            value = operation(*values)
-            self.at_kink = at_kink if of_sizes else self.at_kink
-            return value
+            return operation(*values)
 
         return compute
+
+    def _beside_kinks(self, operation: Callable, values):
+        at_kink = self.at_kink
+        value = operation(*values)
+        self.at_kink = at_kink
+        return value
 
     def _in_the_limit(self, e: Expr, values):
         """An operation at -oo."""
