@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
-from collections.abc import Collection
+from collections.abc import Mapping
 from types import FrameType
 
 from derive.called_functions import COMPREHENSIONS
@@ -15,12 +15,13 @@ from derive.class_source import (
     assigned_in,
     class_tree,
     decides_in_python,
+    nodes_in,
     statements_by_line,
 )
 from derive.errors import NotationError, Place
 from derive.float_range import IN_LOGARITHMS
 from derive.python_on_tensors import check_line
-from derive.symbols import Axis
+from derive.symbols import Axis, Tensor
 from derive.unknown_names import unknown_name
 from derive.written import Written, written_in
 
@@ -46,27 +47,27 @@ class ClassReading:
         self.assigned = assigned_in(self.tree)
         self.line = 0
 
-    def reach(self, line: int, axes: Collection[Axis]) -> None:
-        """Look at the statements of ``line``, before the next name of it is looked up; ``axes`` are
-        those of the tensors so far. Raises `NotationError`.
+    def reach(self, line: int, tensors: Mapping[str, Tensor]) -> None:
+        """Look at the statements of ``line``, before the next name of it is looked up, where there
+        are these ``tensors``. Raises `NotationError`.
         """
         statements = self.by_line.get(line, ())
         if line == self.line and len(statements) < 2:
             return
         self.line = line
+        named = {axis.name: axis for tensor in tensors.values() for axis in tensor.axes}
         for statement in statements:
             try:
                 check_line(statement, self.scope.__getitem__, self.file)
-                self._check_names(statement, axes)
+                self._check_names(statement, named)
             except RecursionError:
                 raise NotationError(
                     "the line is nested too deeply", "give its parts names", Place(self.file, line)
                 ) from None
 
-    def _check_names(self, statement: ast.stmt, axes: Collection[Axis]) -> None:
+    def _check_names(self, statement: ast.stmt, named: Mapping[str, Axis]) -> None:
         """The name of an axis means that axis, and what stands in a comprehension can be seen."""
-        named = {axis.name: axis for axis in axes}
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, COMPREHENSIONS):
                 self._check_seen(node)
             if isinstance(node, ast.Constant) and isinstance(node.value, float):

@@ -85,7 +85,7 @@ class ClassBody(dict):
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
         if reading is not None and frame.f_code is reading.code:
-            reading.reach(frame.f_lineno, self.axes)
+            reading.reach(frame.f_lineno, self.tensors)
             unknown = None if name in self else reading.unknown(name, frame.f_lineno)
             if unknown is not None:
                 raise unknown
@@ -101,7 +101,7 @@ class ClassBody(dict):
         self.last = (name, place)
         try:
             if self.reading is not None and frame.f_code is self.reading.code:
-                self.reading.reach(frame.f_lineno, self.axes)
+                self.reading.reach(frame.f_lineno, self.tensors)
                 value = self._as_written(name, value, self.reading.written(name, frame.f_lineno))
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:

@@ -18,6 +18,7 @@ import traceback
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
@@ -89,7 +90,7 @@ def load(path: Path) -> list[type[Forward]]:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise QuestionError(f"{path} {what}", "name a Python file that holds a forward")
-    module = _run(path, _checked_python(path))
+    module = _run(path, *_checked_python(path))
     found = [
         value
         for value in vars(module).values()
@@ -117,8 +118,8 @@ def _unknown(name: str, known, where: str):
     )
 
 
-def _checked_python(path: Path) -> ast.Module:
-    """The syntax tree of a file that is Python."""
+def _checked_python(path: Path) -> tuple[ast.Module, CodeType]:
+    """The syntax tree of a file that is Python, and what it is compiled to."""
     place = Place(str(path), 0)
     not_text = QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place)
     try:
@@ -126,8 +127,7 @@ def _checked_python(path: Path) -> ast.Module:
         if b"\0" in content:
             raise not_text
         tree = ast.parse(content, str(path))
-        compile(tree, str(path), "exec", dont_inherit=True)  # looked at, not run
-        return tree
+        return tree, compile(tree, str(path.resolve()), "exec", dont_inherit=True)
     except SyntaxError as error:
         if "utf-8" in str(error):
             raise not_text from None
@@ -143,15 +143,15 @@ def _checked_python(path: Path) -> ast.Module:
         ) from None
 
 
-class _TreeLoader(SourceFileLoader):
-    """Runs a syntax tree that was read: neither a cached compilation nor a later text."""
+class _FreshLoader(SourceFileLoader):
+    """Runs what was compiled now: a cached compilation may be of the text before."""
 
-    def __init__(self, name: str, path: str, tree: ast.Module):
+    def __init__(self, name: str, path: str, code: CodeType):
         super().__init__(name, path)
-        self.tree = tree
+        self.code = code
 
     def get_code(self, fullname):
-        return self.source_to_code(self.tree, self.path)
+        return self.code
 
 
 @contextmanager
@@ -172,11 +172,11 @@ def _importing_from(folder: Path):
                 del sys.modules[name]
 
 
-def _run(path: Path, tree: ast.Module):
+def _run(path: Path, tree: ast.Module, code: CodeType):
     path = path.resolve()
     _read.add(path)
     name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    loader = _TreeLoader(name, str(path), tree)
+    loader = _FreshLoader(name, str(path), code)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module
     read_already[str(path)] = tree

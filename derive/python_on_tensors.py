@@ -17,6 +17,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from types import BuiltinFunctionType, CellType, FunctionType
 
@@ -28,7 +29,7 @@ from sympy.sets.sets import Set
 
 from derive.array_node import ArrayNode
 from derive.called_functions import COMPREHENSIONS, FUNCTIONS, arguments_of, lines_of, spread
-from derive.class_source import MISSING, decides_in_python
+from derive.class_source import MISSING, children, decides_in_python
 from derive.declarations import Declaration
 from derive.errors import NotationError, Place
 from derive.spellings import NODES, in_the_notation, is_pointwise
@@ -103,7 +104,7 @@ class Reader:
             return False
         if isinstance(node, ast.IfExp):
             return self.is_tensor(node.body) or self.is_tensor(node.orelse)
-        return any(map(self.is_tensor, ast.iter_child_nodes(node)))
+        return any(map(self.is_tensor, children(node)))
 
     def holds(self, node: ast.AST) -> bool:
         """Whether it is one, or a collection with one in it."""
@@ -127,11 +128,14 @@ class Placed(NotationError):
 
 def is_symbolic(value: object) -> bool:
     """Whether a value of Python's is a formula in tensors and axes, or a condition."""
-    return isinstance(value, Declaration) or (isinstance(value, Basic) and bool(_symbols(value)))
+    if isinstance(value, (Symbol, ArrayNode, Declaration)):
+        return True
+    return isinstance(value, Basic) and _has_symbols(value)
 
 
-def _symbols(value: Basic) -> bool:
-    return bool(value.free_symbols) or bool(value.atoms(ArrayNode))
+@lru_cache(maxsize=4096)
+def _has_symbols(value: Basic) -> bool:
+    return isinstance(value, (Symbol, ArrayNode)) or any(map(_has_symbols, value.args))
 
 
 def _any_symbolic(value: object) -> bool:
@@ -172,8 +176,10 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(node, COMPREHENSIONS):
             unread.append(node.generators[0].iter)
         elif not isinstance(node, FUNCTIONS):
-            parts = ast.iter_child_nodes(node)
-            unread += [n for n in parts if not isinstance(n, (ast.stmt, ast.ExceptHandler))]
+            unread += [n for n in children(node) if not isinstance(n, BLOCKS)]
+
+
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def _compared(node: ast.Compare, reader: Reader) -> None:

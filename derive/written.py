@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sympy import Basic
 
 from derive.choices import Kept, kept_tensor
-from derive.class_source import MISSING
+from derive.class_source import MISSING, children
 from derive.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
 from derive.python_on_tensors import Reader, makes_formulas
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
@@ -43,11 +43,11 @@ def _written(node: ast.AST, reader: Reader) -> Written:
     if isinstance(node, ast.Call):
         return _of_call(node, reader)
     if isinstance(node, PLAIN):
-        return _all(ast.iter_child_nodes(node), reader)
+        return _all(children(node), reader)
     return Written()
 
 
-PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.operator, ast.unaryop)
+PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List)
 
 
 def _all(nodes, reader: Reader) -> Written:
