@@ -20,7 +20,11 @@ other = Indicator("i1 of another row", "another row")
     [
         sqrt(x**2 + 1) ** 3 - (x**2 + 1) * sqrt(x**2 + 1),
         ((x + y) ** 2 + 1) ** Rational(3, 2) - (x**2 + 2 * x * y + y**2 + 1) ** Rational(3, 2),
-        (x**2 + 1) ** Rational(1, 6) ** 1 * (x**2 + 1) ** Rational(1, 3) - sqrt(x**2 + 1),
+        (sqrt(x**2 + 1) + 1) * ((x**2 + 1) ** Rational(1, 3) + 1)
+        - (x**2 + 1) ** Rational(5, 6)
+        - sqrt(x**2 + 1)
+        - (x**2 + 1) ** Rational(1, 3)
+        - 1,
         sqrt(2) * sqrt(3) - sqrt(6),
         sqrt(2) / sqrt(x**2 + 2 * a + y**2) - 1 / sqrt((x**2 + y**2) / 2 + a),
         sqrt(6) / sqrt(x + 6 * a) - 1 / sqrt(x / 6 + a),
@@ -71,6 +75,9 @@ def test_what_is_zero_is_recognised(e):
         1 / (x * (x + 1)) - 1 / x,
         Abs(x) - x,
         Abs(x) * sign(x) - 4 * x,
+        sign(x - y) - sign(y - x),
+        Abs(x) * sign(x) - Abs(x),
+        Piecewise((x, x < y), (y, True)) - Piecewise((x, x < y), (0, True)) - y,
         Piecewise((x, x < y), (y, True)) * Piecewise((y, x < y), (x, True)) - 4 * x * y,
         i1 * other,
         i1 - i2,

@@ -41,13 +41,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("and picked.axes == (f.axis,)", ""),
     ),
     # the zero test: what it may not call zero, and what it must
-    ("derive.exact", "_logarithm_chosen"): (
-        ("if any(argument == 0 for", "if False and any(0 for"),
-    ),
-    ("derive.exact", "ZeroTest._power"): (
-        ("base.is_Rational and base > 0", "base.is_Rational"),
-        ("share = lcm(", "share = max("),
-    ),
+    ("derive.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
     ("derive.exact", "ZeroTest._signed"): (("return -symbol if flip", "return symbol if flip"),),
     ("derive.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
     ("derive.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
