@@ -50,6 +50,7 @@ other = Indicator("i1 of another row", "another row")
         sign(x - y) + sign(y - x),
         x**a * x - x ** (a + 1),
         log(p * q) - log(p) - log(q),
+        log(2 * exp(x) + 2 * exp(y)) - log(2) - log(exp(x) + exp(y)),
         log(exp(x) / (exp(x) + exp(y))) - x + log(exp(x) + exp(y)),
         i1 * i2,
         i1**3 - i1,
@@ -158,12 +159,22 @@ def test_choices_case_by_case():
     assert not is_zero(_indicator(x > p) * _indicator(x < y))
     assert not is_zero(_indicator(Eq(x, y)))
     assert not is_zero(_indicator(x > 0) / _indicator(x > 0) - 1)  # no number on one side
+    assert not is_zero(x / (1 + sign(x)) - x / 2)
+    assert not is_zero(_indicator(x - y < 0) - _indicator(y - x < 0))
+    assert not is_zero(_indicator(y - x > 0) * (sign(x - y) - 1))
+    assert not is_zero(_indicator(Eq(x * y + x * z, 0)) * (y + z))  # or x is 0
 
 
 def test_a_choice_under_a_sum_is_made_for_each_of_its_terms():
     b, i = IndexedBase("b", real=True), Symbol("i", integer=True)
     n = Symbol("n", integer=True, positive=True)
     assert not is_zero(Sum(Abs(b[i]), (i, 1, n)) ** 2 - Sum(b[i], (i, 1, n)) ** 2)
+    signs, sizes = Sum(sign(b[i]), (i, 1, n)), Sum(Abs(b[i]), (i, 1, n))
+    assert not is_zero(sizes * signs - n * Sum(b[i] * sign(b[i]) ** 2, (i, 1, n)))
+    assert not is_zero(i * sizes - Sum(i * Abs(b[i]), (i, 1, n)))  # another i
+    c, j = IndexedBase("c", real=True), Symbol("j", integer=True)
+    every, same = Abs(b[i]) * c[j], Abs(b[j]) * c[j]
+    assert not is_zero(Sum(every, (i, 1, n), (j, 1, n)) - Sum(same, (i, 1, n), (j, 1, n)))
     count = Sum(_indicator(b[i] > 0), (i, 1, n))
     assert not is_zero(count * (n - count))
 
