@@ -41,6 +41,7 @@ other = Indicator("i1 of another row", "another row")
         log(i1 * p + i2 * q + 1 - i1 - i2) - i1 * log(p) - i2 * log(q),
         exp(x + y) - exp(x) * exp(y),
         (exp(x / 2) + 1) ** 2 - exp(x) - 2 * exp(x / 2) - 1,
+        (exp(x / 2) + 1) * (exp(x / 3) + 1) - exp(5 * x / 6) - exp(x / 2) - exp(x / 3) - 1,
         (sqrt(sqrt(x**2 + 1)) + 1) ** 2 - sqrt(x**2 + 1) - 2 * sqrt(sqrt(x**2 + 1)) - 1,
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
         tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
@@ -171,6 +172,8 @@ def test_a_choice_under_a_sum_is_made_for_each_of_its_terms():
     assert not is_zero(Sum(Abs(b[i]), (i, 1, n)) ** 2 - Sum(b[i], (i, 1, n)) ** 2)
     signs, sizes = Sum(sign(b[i]), (i, 1, n)), Sum(Abs(b[i]), (i, 1, n))
     assert not is_zero(sizes * signs - n * Sum(b[i] * sign(b[i]) ** 2, (i, 1, n)))
+    total, chosen = Sum(b[i], (i, 1, n)), Sum(sign(b[i]) ** 2, (i, 1, n))
+    assert not is_zero(sizes * signs - total * chosen)
     assert not is_zero(i * sizes - Sum(i * Abs(b[i]), (i, 1, n)))  # another i
     c, j = IndexedBase("c", real=True), Symbol("j", integer=True)
     every, same = Abs(b[i]) * c[j], Abs(b[j]) * c[j]

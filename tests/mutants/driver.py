@@ -24,7 +24,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-LONGEST = 60  # seconds that the tests of one mutant may take: what hangs is noticed too
+LONGEST = 180  # seconds that the tests of one mutant may take: what hangs is noticed too
 
 
 class FirstFailure:
