@@ -8,6 +8,8 @@ from sympy import Rational, exp, tanh
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
 from derive.chain import derive_chain
+from derive.nodes import ArgMax, Peak, Position, SubtractedPeak
+from derive.rules import rules
 from derive.symbols import Tensor
 
 N, C, M = Axis("N"), Axis("C"), Axis("M")
@@ -114,3 +116,10 @@ def test_a_label_has_no_gradient():
         y = Sum(OneHot(i, C) * x, C)
 
     assert [a.name for a in derive_chain(Picked.definition).adjoints] == ["dx"]
+
+
+@pytest.mark.parametrize("node", [OneHot, ArgMax, Position, Peak, SubtractedPeak])
+def test_no_gradient_passes_an_index_or_a_peak(node):
+    x = Tensor("i", (N,), role="label", integer=True) if node is OneHot else Tensor("x", (N, C))
+    e = Position(C) if node is Position else node.over(x, [C])
+    assert rules[node].pullback(e, Tensor("dy", (N,))) == []

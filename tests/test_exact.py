@@ -20,7 +20,11 @@ other = Indicator("i1 of another row", "another row")
     [
         sqrt(x**2 + 1) ** 3 - (x**2 + 1) * sqrt(x**2 + 1),
         ((x + y) ** 2 + 1) ** Rational(3, 2) - (x**2 + 2 * x * y + y**2 + 1) ** Rational(3, 2),
-        (x**2 + 1) ** Rational(1, 6) ** 1 * (x**2 + 1) ** Rational(1, 3) - sqrt(x**2 + 1),
+        (sqrt(x**2 + 1) + 1) * ((x**2 + 1) ** Rational(1, 3) + 1)
+        - (x**2 + 1) ** Rational(5, 6)
+        - sqrt(x**2 + 1)
+        - (x**2 + 1) ** Rational(1, 3)
+        - 1,
         sqrt(2) * sqrt(3) - sqrt(6),
         sqrt(2) / sqrt(x**2 + 2 * a + y**2) - 1 / sqrt((x**2 + y**2) / 2 + a),
         sqrt(6) / sqrt(x + 6 * a) - 1 / sqrt(x / 6 + a),
@@ -37,6 +41,7 @@ other = Indicator("i1 of another row", "another row")
         log(i1 * p + i2 * q + 1 - i1 - i2) - i1 * log(p) - i2 * log(q),
         exp(x + y) - exp(x) * exp(y),
         (exp(x / 2) + 1) ** 2 - exp(x) - 2 * exp(x / 2) - 1,
+        (exp(x / 2) + 1) * (exp(x / 3) + 1) - exp(5 * x / 6) - exp(x / 2) - exp(x / 3) - 1,
         (sqrt(sqrt(x**2 + 1)) + 1) ** 2 - sqrt(x**2 + 1) - 2 * sqrt(sqrt(x**2 + 1)) - 1,
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
         tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
@@ -46,6 +51,7 @@ other = Indicator("i1 of another row", "another row")
         sign(x - y) + sign(y - x),
         x**a * x - x ** (a + 1),
         log(p * q) - log(p) - log(q),
+        log(2 * exp(x) + 2 * exp(y)) - log(2) - log(exp(x) + exp(y)),
         log(exp(x) / (exp(x) + exp(y))) - x + log(exp(x) + exp(y)),
         i1 * i2,
         i1**3 - i1,
@@ -71,6 +77,9 @@ def test_what_is_zero_is_recognised(e):
         1 / (x * (x + 1)) - 1 / x,
         Abs(x) - x,
         Abs(x) * sign(x) - 4 * x,
+        sign(x - y) - sign(y - x),
+        Abs(x) * sign(x) - Abs(x),
+        Piecewise((x, x < y), (y, True)) - Piecewise((x, x < y), (0, True)) - y,
         Piecewise((x, x < y), (y, True)) * Piecewise((y, x < y), (x, True)) - 4 * x * y,
         i1 * other,
         i1 - i2,
@@ -151,12 +160,24 @@ def test_choices_case_by_case():
     assert not is_zero(_indicator(x > p) * _indicator(x < y))
     assert not is_zero(_indicator(Eq(x, y)))
     assert not is_zero(_indicator(x > 0) / _indicator(x > 0) - 1)  # no number on one side
+    assert not is_zero(x / (1 + sign(x)) - x / 2)
+    assert not is_zero(_indicator(x - y < 0) - _indicator(y - x < 0))
+    assert not is_zero(_indicator(y - x > 0) * (sign(x - y) - 1))
+    assert not is_zero(_indicator(Eq(x * y + x * z, 0)) * (y + z))  # or x is 0
 
 
 def test_a_choice_under_a_sum_is_made_for_each_of_its_terms():
     b, i = IndexedBase("b", real=True), Symbol("i", integer=True)
     n = Symbol("n", integer=True, positive=True)
     assert not is_zero(Sum(Abs(b[i]), (i, 1, n)) ** 2 - Sum(b[i], (i, 1, n)) ** 2)
+    signs, sizes = Sum(sign(b[i]), (i, 1, n)), Sum(Abs(b[i]), (i, 1, n))
+    assert not is_zero(sizes * signs - n * Sum(b[i] * sign(b[i]) ** 2, (i, 1, n)))
+    total, chosen = Sum(b[i], (i, 1, n)), Sum(sign(b[i]) ** 2, (i, 1, n))
+    assert not is_zero(sizes * signs - total * chosen)
+    assert not is_zero(i * sizes - Sum(i * Abs(b[i]), (i, 1, n)))  # another i
+    c, j = IndexedBase("c", real=True), Symbol("j", integer=True)
+    every, same = Abs(b[i]) * c[j], Abs(b[j]) * c[j]
+    assert not is_zero(Sum(every, (i, 1, n), (j, 1, n)) - Sum(same, (i, 1, n), (j, 1, n)))
     count = Sum(_indicator(b[i] > 0), (i, 1, n))
     assert not is_zero(count * (n - count))
 

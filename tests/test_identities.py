@@ -105,7 +105,10 @@ OTHERS = {
     "one-hot picks": [hot * Sum.over(hot * a, [N]), hot * Sum.over(a, [C])],
     "picked over itself": [hot * b / picked, a / picked, hot * a / columns, hot * a * picked],
     "reshaped back": [Unflatten.over(Flatten(a, N, C, into=F), [F], [C, N])],
-    "reshaping a product": [Flatten(c * a, N, C, into=F)],
+    "reshaping a product": [
+        Flatten(c * a, N, C, into=F),
+        Unflatten.over(a * f, [F], [N, C]),  # an N of a is another one
+    ],
     "total of a reshaped tensor": [Sum.over(Flatten(a * k, N, C, into=F), [K])],
     "definition": [Sum.over(a, [C]), Sum.over(a**2, [N])],
     "fact": [Sum.over(centred, [C]), Sum.over(centred**2, [N])],

@@ -57,6 +57,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.choice_rules": ("test_identities.py", *REST),
     "derive.rules": ("test_chain.py", *REST),
     "derive.chain": ("test_chain.py", *REST),
+    "derive.chain_proof": ("test_chain_proof.py",),
+    "derive.claim": ("test_proof.py", "test_chain_proof.py"),
     "derive.choices": ("test_exact.py", *REST),
     "derive.closed_form": REST,
     "derive.rewriting": REST,

@@ -1,7 +1,6 @@
 """What may be broken without a wrong or a worse result, each with the reason."""
 
 FILTER = "what passes the filter is proved; without it that takes longer"
-FAST = "only how long it takes"
 
 UNNOTICED: dict[str, str] = {
     "derive.exact: ZeroTest._may_be_equal: always": FILTER,
