@@ -220,11 +220,11 @@ def test_a_loss_may_be_scaled_in_place():
         torch.testing.assert_close(quarter, expected / 4)
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "linear"])
-def test_compiled_it_is_refused_by_torch(name):
-    compiled = torch.compile(SAVING[name], backend="aot_eager", fullgraph=True)
+def test_compiled_it_is_refused_by_torch():
+    function = SAVING["layer_norm"]
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(
-        torch.autograd.grad(compiled(X), X), torch.autograd.grad(SAVING[name](X), X)
+        torch.autograd.grad(compiled(X), X), torch.autograd.grad(function(X), X)
     )
     with pytest.raises(RuntimeError):
         gradient_of(compiled, X).sum().backward()
