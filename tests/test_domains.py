@@ -16,7 +16,7 @@ from generating import draw, forward_file, generated, module_from
 from sympy import Rational
 
 from codegen.driver import generate
-from derive import NotationError, derive, forward_from
+from derive import NotationError, check, derive, forward_from
 from derive.domain import Bound, Domain
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
@@ -140,13 +140,12 @@ def test_a_correction_leaves_something_to_divide_by():
         std(X[:, :1])
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compiled_whole_they_are_checked_too(dynamic):
+def test_compiled_whole_they_are_checked_too():
     compiled = torch.compile(
         lambda x, correction: var(x, correction).sum(),
         backend="eager",
         fullgraph=True,
-        dynamic=dynamic,
+        dynamic=True,
     )
     for correction in (0, 1, 2.5, 0.25):
         x = X.clone().requires_grad_()
@@ -294,3 +293,18 @@ def test_what_a_callee_demands_the_caller_checks(passed, inside, wrong, tmp_path
 def test_defaults_that_a_callee_does_not_take_are_refused(tmp_path):
     with pytest.raises(NotationError, match="b has to be above 0, and is not with the defaults"):
         forward_from(outer(tmp_path, "b", default="0"))
+
+
+def test_a_formula_is_tried_on_numbers_in_the_domain_alone(tmp_path):
+    """What is right for all of those is not refuted by another, and what is wrong is by one."""
+    body = (
+        "    x = Input(N)\n    a = Scalar(0.5, at_least=0, at_most=1)\n"
+        "    y = Piecewise((a * x, a <= 1), (x**3, True))\n"
+    )
+    forward = forward_from(forward_file(tmp_path, "Scaled", body))
+    for right in ("a*dy", "abs(a)*dy"):
+        assert check(forward, right, of="x").right is not False
+    wrong = check(forward, "a**2*dy", of="x")
+    assert wrong.right is False
+    (shown,) = re.findall(r"^    a += (\S+)$", str(wrong), re.M)
+    assert 0 <= Rational(shown) <= 1

@@ -58,12 +58,13 @@ def test_a_gradient_that_could_be_differentiated_again_is_the_gradient_to_the_bi
     leaves = emitted.leaves(seed=1)
     inputs = [leaves[name] for name in emitted.inputs]
     output = emitted.function(**leaves)
-    upstream = torch.full_like(output, 0.5).requires_grad_()
-    kept = torch.autograd.grad(output, inputs, upstream, create_graph=True)
-    plain = torch.autograd.grad(output, inputs, upstream)
-    for one, other in zip(kept, plain, strict=True):
-        assert one.requires_grad and not other.requires_grad
-        assert torch.equal(one.detach().view(torch.int64), other.view(torch.int64))
+    for number in (0.5, -0.0):  # the sign of a zero is kept too
+        upstream = torch.full_like(output, number).requires_grad_()
+        kept = torch.autograd.grad(output, inputs, upstream, create_graph=True)
+        plain = torch.autograd.grad(output, inputs, upstream, retain_graph=True)
+        for one, other in zip(kept, plain, strict=True):
+            assert one.requires_grad and not other.requires_grad
+            assert torch.equal(one.detach().view(torch.int64), other.view(torch.int64))
 
 
 @everything
@@ -220,11 +221,11 @@ def test_a_loss_may_be_scaled_in_place():
         torch.testing.assert_close(quarter, expected / 4)
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "linear"])
-def test_compiled_it_is_refused_by_torch(name):
-    compiled = torch.compile(SAVING[name], backend="aot_eager", fullgraph=True)
+def test_compiled_it_is_refused_by_torch():
+    function = SAVING["layer_norm"]
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(
-        torch.autograd.grad(compiled(X), X), torch.autograd.grad(SAVING[name](X), X)
+        torch.autograd.grad(compiled(X), X), torch.autograd.grad(function(X), X)
     )
     with pytest.raises(RuntimeError):
         gradient_of(compiled, X).sum().backward()

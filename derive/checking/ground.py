@@ -72,8 +72,17 @@ class Ground:
             replace(s, expression=s.expression.xreplace(positive)) for s in self.original.statements
         ]
         scalars = [(positive.get(t, t), default) for t, default in self.original.scalars]
-        definition = replace(self.original, statements=tuple(statements), scalars=tuple(scalars))
-        return ground_of(definition)
+        demands = [
+            replace(d, expression=d.expression.xreplace(positive)) for d in self.original.demands
+        ]
+        return ground_of(
+            replace(
+                self.original,
+                statements=tuple(statements),
+                scalars=tuple(scalars),
+                demands=tuple(demands),
+            )
+        )
 
     def difference(self, of: Tensor, claimed: Expr) -> float:
         """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""

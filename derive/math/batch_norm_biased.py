@@ -40,7 +40,7 @@ class BatchNormEvaluation(Forward):
     running_var = Given(C)
     gain = Input(C, default=1)
     bias = Input(C, default=0)
-    eps = Scalar(1e-5, at_least=0)
+    eps = Scalar(1e-5)
 
     inv_std = 1 / sqrt(running_var + eps)
     xhat = (x - running_mean) * inv_std

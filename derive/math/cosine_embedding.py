@@ -18,10 +18,10 @@ class CosineEmbeddingNone(Forward):
     x2 = Input(N, C)
     target = Given(N)
     margin = Scalar(0)
-    eps = Scalar(1e-12, at_least=0)
+    eps = Scalar(1e-12)
 
     product = Sum(x1 * x2, C)
-    norms = sqrt(Sum(x1**2, C) + eps) * sqrt(Sum(x2**2, C) + eps)
+    norms = sqrt((Sum(x1**2, C) + eps) * (Sum(x2**2, C) + eps))
     cosine = product / norms
     excess = cosine - margin
     losses = Piecewise(
@@ -41,7 +41,7 @@ class CosineEmbeddingSum(Forward):
     x2 = Input(N, C)
     target = Given(N)
     margin = Scalar(0)
-    eps = Scalar(1e-12, at_least=0)
+    eps = Scalar(1e-12)
 
     losses = CosineEmbeddingNone(x1, x2, target, margin, eps)
     loss = Sum(losses, N)
@@ -57,7 +57,7 @@ class CosineEmbedding(Forward):
     x2 = Input(N, C)
     target = Given(N)
     margin = Scalar(0)
-    eps = Scalar(1e-12, at_least=0)
+    eps = Scalar(1e-12)
 
     losses = CosineEmbeddingNone(x1, x2, target, margin, eps)
     loss = Sum(losses, N) / N

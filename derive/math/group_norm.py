@@ -20,7 +20,7 @@ class GroupNorm(Forward):
     gain = Input(C, default=1)
     bias = Input(C, default=0)
     groups = Size(G)
-    eps = Scalar(1e-5, at_least=0)
+    eps = Scalar(1e-5)
 
     grouped = Unflatten(x, C, into=(G, K))
     mean = Sum(grouped, K, S) / (K * S)

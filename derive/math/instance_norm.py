@@ -18,7 +18,7 @@ class InstanceNorm(Forward):
     x = Input(N, C, S)
     gain = Input(C, default=1)
     bias = Input(C, default=0)
-    eps = Scalar(1e-5, at_least=0)
+    eps = Scalar(1e-5)
 
     mean = Sum(x, S) / S
     diff = x - mean

@@ -17,7 +17,7 @@ class L2Normalize(Forward):
     """
 
     x = Input(N, C)
-    eps = Scalar(1e-12, at_least=0)
+    eps = Scalar(1e-12)
 
     norm = sqrt(Sum(x**2, C))
     length = Larger(norm, eps)

@@ -17,7 +17,7 @@ class LayerNorm(Forward):
     x = Input(N, C)
     gain = Input(C, default=1)
     bias = Input(C, default=0)
-    eps = Scalar(1e-5, at_least=0)
+    eps = Scalar(1e-5)
 
     mean = Sum(x, C) / C
     diff = x - mean

@@ -16,7 +16,7 @@ class RMSNorm(Forward):
 
     x = Input(N, C)
     gain = Input(C, default=1)
-    eps = Scalar(1e-5, at_least=0)
+    eps = Scalar(1e-5)
 
     square = Sum(x**2, C) / C
     inv_rms = 1 / sqrt(square + eps)
