@@ -104,12 +104,12 @@ def derive_chain(definition: Definition) -> Chain:
     received: dict[str, list[Contribution]] = {}
     for statement in reversed(definition.statements):
         for leaf, gradient, through_outer, reasons in _flow(statement, definition):
-            gradient = renamed(in_terms_of_output(gradient, statement), _way_home(leaf))
+            home = _way_home(leaf)
+            gradient = renamed(in_terms_of_output(gradient, statement), home)
             if gradient != 0:
                 reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
-                if outer_argument(statement) is None:
-                    through_outer = gradient
-                through_outer = renamed(through_outer, _way_home(leaf))
+                is_open = outer_argument(statement) is not None
+                through_outer = renamed(through_outer, home) if is_open else gradient
                 received.setdefault(leaf.name, []).append(
                     Contribution(statement.name, gradient, reason, through_outer)
                 )

@@ -3,7 +3,7 @@
     forward.py      a class body              -> Definition   named statements, checked
     chain.py        Definition                -> Chain        one adjoint for each statement
     closed_form.py  Chain                     -> ClosedForm   a short program, every step recorded
-    proof.py        ClosedForm                -> Proved       confirmed by two other derivations
+    proof.py        ClosedForm                -> Proved       confirmed by two other derivations, the chain too
 
 `derive` runs the stages in this order; ``tests/test_derivation.py`` holds it to this table.
 """

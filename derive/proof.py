@@ -7,13 +7,10 @@ What is proved of a gradient ``dx``. Let ``L`` be the sum over all entries of ``
 output and for every tensor ``k`` whose gradient ``dk`` the closed form keeps as a statement. By the
 chain rule ``dx`` is the derivative of ``L`` by ``x``, with each such ``k`` taken as independent by
 whatever reads it. So every statement is proved by itself, and a long network costs no more than its
-longest block.
-
-- *small batches* (``small_batch.py``): explicit scalars, SymPy's ``diff``, difference exactly zero;
-- *every size* (``every_size.py``): SymPy's derivative of indexed sums with symbolic bounds.
+longest block. ``claim.py`` decides it, for small batches and for every size.
 
 The first is required. Where the second does not succeed, the record says that only the small
-batches were proved.
+batches were proved. The chain is proved likewise (``chain_proof.py``), since it is emitted too.
 """
 
 from __future__ import annotations
@@ -23,17 +20,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from sympy import Add, Expr, Integer, Symbol
+from sympy import Expr, Integer, Symbol
 
-from derive.chain import adjoint_of
+from derive.chain_proof import prove_chain
+from derive.claim import Batches, Claim, ProvedGradient, holds_for_every_size, holds_on, named_sizes
 from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition
 from derive.errors import UnprovedError
-from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest, is_zero
 from derive.facts import along
 from derive.nodes import ArrayNode
-from derive.small_batch import SmallBatch, TotalDerivative
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
 SMALL = (2, 3, 4)
@@ -43,26 +39,14 @@ MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes se
 
 
 @dataclass(frozen=True)
-class ProvedGradient:
-    """What was proved of one statement of the closed form.
-
-    ``sizes`` are the batches, each a size for every axis.
-    """
-
-    tensor: Tensor
-    sizes: tuple[tuple[tuple[str, int], ...], ...]
-    every_size: bool
-
-
-Batches = list[tuple[dict[Axis, int], ZeroTest]]
-
-
-@dataclass(frozen=True)
 class Proved:
-    """A closed form that may be emitted, with what was proved of each of its gradients."""
+    """A closed form that may be emitted, with what was proved of each of its gradients, and of each
+    adjoint of its chain.
+    """
 
     closed_form: ClosedForm
     gradients: tuple[ProvedGradient, ...]
+    adjoints: tuple[ProvedGradient, ...]
 
     @property
     def definition(self) -> Definition:
@@ -86,7 +70,10 @@ class Proved:
     @property
     def summary(self) -> str:
         """In words: which sizes, by which route."""
-        return in_words(self.gradients)
+        only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
+        steps = "every step of the chain too"
+        steps += f", but {only} for those sizes alone" if only and self.every_size else ""
+        return f"{in_words(self.gradients)}; {steps}"
 
 
 def in_words(gradients: Sequence[ProvedGradient]) -> str:
@@ -108,7 +95,7 @@ def in_words(gradients: Sequence[ProvedGradient]) -> str:
 
 
 def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None) -> Proved:
-    """Prove every gradient of ``form``.
+    """Prove every gradient of ``form``, and every step of its chain.
 
     Raises `UnprovedError` with the name of the first that fails.
     """
@@ -118,7 +105,8 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
         if statement.of is not None:
             progress(f"proving {statement.tensor}")
             proved.append(proved_gradient(form, statement, batches))
-    return Proved(form, tuple(proved))
+    progress("proving the chain")
+    return Proved(form, tuple(proved), prove_chain(form.chain, batches))
 
 
 def proved_gradient(
@@ -131,14 +119,14 @@ def proved_gradient(
     batches = batches or [(sizes, ZeroTest()) for sizes in batches_of(form.definition)]
     cuts = _cuts(form, statement)
     for sizes, test in batches:
-        while not _agrees_on(form, statement, cuts, sizes, test):
+        while not holds_on(_claim(form, statement, cuts), sizes, test):
             if not cuts:
                 raise UnprovedError(_failure(form, statement, sizes))
             cuts = _without_nearest(form, cuts)
     return ProvedGradient(
         statement.tensor,
-        tuple(tuple((a.name, int(n)) for a, n in sizes.items()) for sizes, _ in batches),
-        _agrees_for_every_size(form, statement, cuts),
+        named_sizes(batches),
+        holds_for_every_size(_claim(form, statement, cuts)),
     )
 
 
@@ -271,100 +259,19 @@ def _objective_tensors(
     return found
 
 
-def _upstream(form: ClosedForm, cuts: frozenset[str]) -> list[Tensor]:
-    """The gradients that are taken as given."""
-    by_name = form.definition.by_name
-    return [form.chain.upstream, *(adjoint_of(by_name[name].tensor) for name in sorted(cuts))]
+def _claim(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Claim:
+    """That ``statement`` is the derivative of what is computed from its target up to the cuts.
 
-
-def _agrees_on(form, statement, cuts, sizes, test: ZeroTest) -> bool:
-    """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these
-    sizes: in one of each kind, and so in all that are renumberings of it.
+    The cuts and the target itself are near, what does not depend on the target at all is far,
+    latest first.
     """
-    target = statement.of
-    given = _given(form.definition, target, cuts)
-    batch = SmallBatch(form.definition, sizes, free=frozenset({target.name}.union(*given)))
-
-    def unfold(e: Expr, name: str) -> Expr:
-        entries = batch.entries(form.definition.by_name[name].tensor)
-        values = zip(entries.values(), batch.computed(name).values(), strict=True)
-        return e.xreplace(dict(values))
-
-    upstream = {gradient.name: batch.symbols(gradient) for gradient in _upstream(form, cuts)}
-    objective = [
-        upstream[adjoint_of(tensor).name][i] * value
-        for tensor in _objective_tensors(form.definition, target, cuts)
-        for i, value in batch.computed(tensor.name).items()
-    ]
-    claim = inlined(form, statement, cuts)
-    for i in batch.representatives(target.home, claim):
-        variable = batch.entries(target)[i]
-        derivative = Add(*map(TotalDerivative(variable).of, objective))
-        difference = derivative - batch.scalar(claim, target.home, i, upstream)
-        if not _vanishes_by_definition(difference, given, unfold, test.is_zero):
-            return False
-    return True
-
-
-def _vanishes_by_definition(
-    difference: Expr,
-    given: tuple[list[str], list[str]],
-    unfold: Callable[[Expr, str], Expr],
-    is_zero: Callable[..., bool],
-) -> bool:
-    """Zero as it stands, or after what was taken as given is replaced by its definition: first
-    what is near, then what does not depend on the target at all.
-    """
-    try:
-        for names in given:
-            forms = [difference]
-            if is_zero(difference, thorough=False):
-                return True
-            for name in names:
-                difference = unfold(difference, name)
-                if difference != forms[-1]:
-                    forms.append(difference)
-                    if is_zero(difference, thorough=False):
-                        return True
-            if any(map(is_zero, forms[::-1])):
-                return True
-    except (ZeroDivisionError, RecursionError, NotImplementedError):
-        pass
-    return False
-
-
-def _given(
-    definition: Definition, target: Tensor, cuts: frozenset[str]
-) -> tuple[list[str], list[str]]:
-    """The statements that are taken as independent, latest first: the cuts and the target
-    itself, and those that do not depend on the target.
-    """
+    definition, target = form.definition, statement.of
     depending = definition.depending_on(target.name)
     names = [s.name for s in reversed(definition.statements)]
-    near = [name for name in names if name in cuts or name == target.name]
-    return near, [name for name in names if name not in depending and name not in near]
-
-
-def _agrees_for_every_size(form, statement, cuts) -> bool:
-    try:
-        return _is_derivative_of_indexed_sums(form, statement, cuts)
-    except NotShown:
-        return False
-
-
-def _is_derivative_of_indexed_sums(form, statement, cuts) -> bool:
-    target = statement.of
-    given = _given(form.definition, target, cuts)
-    forward = IndexedForward(form.definition, free=frozenset({target.name}.union(*given)))
-    at = {axis: forward.index(axis) for axis in target.home}
-    derivative = []
-    by_variable = TotalDerivative(forward.entry(target, at))
-    for tensor in _objective_tensors(form.definition, target, cuts):
-        bound = {axis: forward.index(axis, "o") for axis in tensor.home}
-        value = forward.entry(adjoint_of(tensor), bound) * forward.computed(tensor.name, bound)
-        derivative.append(forward.total(by_variable.of(value), tensor.home, bound))
-    difference = Add(*derivative) - forward.written(inlined(form, statement, cuts), at)
-    return _vanishes_by_definition(difference, given, forward.unfolded, vanishes)
+    near = tuple(name for name in names if name in cuts or name == target.name)
+    far = tuple(name for name in names if name not in depending and name not in near)
+    objective = tuple(_objective_tensors(definition, target, cuts))
+    return Claim(definition, target, inlined(form, statement, cuts), objective, near, far)
 
 
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:

@@ -17,7 +17,8 @@ The closed form:
     dweight = Sum(x1*dthrough, N)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxLxH =
-2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums.
+2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums; every step of the
+chain too.
 
 At the edges:
 

@@ -16,7 +16,8 @@ The closed form:
     dkey = scale*Sum(dscores*query, T)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxTxExSxF =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
+the chain too.
 
 At the edges:
 

@@ -14,7 +14,7 @@ The closed form:
     dx2 = dlosses_cosine*(x1/losses_norms - losses_cosine*x2/losses_norms_term_2)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -15,7 +15,7 @@ The closed form:
     dlogits = dlosses*Kept(labels)*(counted*OneHot(labels, C)*(label_smoothing - 1) + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

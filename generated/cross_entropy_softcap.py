@@ -13,7 +13,7 @@ The closed form:
     dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - tanh(logits/cap)**2)*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

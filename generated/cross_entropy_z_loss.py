@@ -13,7 +13,7 @@ The closed form:
     dlogits = dloss*Kept(labels)*(entropy_losses_probs*(entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + 2*z_weight*log_z/excess_sum + label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) + entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1)/entropy_counted_sum - label_smoothing*weight/(C*entropy_counted_sum))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -17,7 +17,8 @@ The closed form:
     dgain = Flatten(Sum(sum_dy_xhat, N), G, K, into=C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxGxKxS =
-2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums.
+2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums; every step of the
+chain too.
 
 At the edges:
 

@@ -21,7 +21,7 @@ The closed form:
     dh = Sum(Flatten(dfrom_state, Gate, H, into=P)*weight_hh, P) + dy*update
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x4x2, 4x2x2; for every size by the derivative of indexed sums.
+3x4x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -18,7 +18,7 @@ The closed form:
     dkeys = dkey/key_length - Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))*key*Sum(dkey*key, D)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -17,7 +17,7 @@ The closed form:
     dx = gain*inv_std*(dy - sum_dy/S - sum_dy_xhat*xhat/S)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

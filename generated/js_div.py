@@ -15,7 +15,7 @@ The closed form:
     dq = dloss*(Piecewise((0, Eq(q, 0)), (log(q) + 1, True)) - choice_mixture)/(2*N)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

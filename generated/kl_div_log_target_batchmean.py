@@ -14,7 +14,7 @@ The closed form:
     dtarget = dloss*(exp_target + losses)/B
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

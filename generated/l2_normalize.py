@@ -14,7 +14,7 @@ The closed form:
     dx = dy/length - Piecewise((1/norm, eps <= norm), (0, True))*y*Sum(dy*y, C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -24,7 +24,7 @@ The closed form:
     dbias_hh = dbias_ih
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x2x2, 4x2x2; for every size by the derivative of indexed sums.
+3x2x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

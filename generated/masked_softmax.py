@@ -13,7 +13,7 @@ The closed form:
     dx = y*(dy - Sum(dy*y, C))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -24,7 +24,8 @@ The closed form:
     db1 = 0
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxTxVxExH =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
+the chain too.
 
 At the edges:
 

@@ -15,7 +15,7 @@ The closed form:
     dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -14,7 +14,7 @@ The closed form:
     dx = dy*opened_s_again*gate
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 

@@ -10,12 +10,13 @@ from sympy import Mul, Rational
 import derive
 from derive import rules as rules_module
 from derive.chain import derive_chain
+from derive.claim import holds_for_every_size
 from derive.closed_form import close, with_statements
 from derive.errors import UnprovedError
 from derive.every_size import IndexedForward
 from derive.identities import Identity
 from derive.nodes import ArrayNode, Max, Sum
-from derive.proof import _agrees_for_every_size, batches_of, prove
+from derive.proof import _claim, batches_of, prove
 from derive.symbols import Tensor, axes_of
 
 
@@ -79,8 +80,8 @@ def test_the_second_route_alone_refuses_it_too(wrong):
     name, gradient, change = WRONG[wrong]
     right, form = form_of(name), changed(form_of(name), gradient, change)
     statement = right.by_name[gradient]
-    assert _agrees_for_every_size(right, statement, frozenset())
-    assert not _agrees_for_every_size(form, form.by_name[gradient], frozenset())
+    assert holds_for_every_size(_claim(right, statement, frozenset()))
+    assert not holds_for_every_size(_claim(form, form.by_name[gradient], frozenset()))
 
 
 @pytest.mark.parametrize("name, again", [("silu", "s_again"), ("mish", "gate_again")])
@@ -172,7 +173,7 @@ def test_a_fact_that_the_forward_relies_on_is_proved_too(monkeypatch, proved):
 
 
 def test_a_record_says_so_where_only_small_batches_were_proved(monkeypatch, proved):
-    monkeypatch.setattr("derive.proof._agrees_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.proof.holds_for_every_size", lambda *_: False)
     p = prove(form_of("softmax_nll"))
     assert not p.every_size and "only those sizes were proved for dlogits" in p.summary
     assert "for every size" in proved["softmax_nll"].summary
