@@ -14,11 +14,14 @@ from fractions import Fraction
 import torch
 
 DOUBLE = torch.float64
+ROUNDING = 1e-11
 
 # The sizes of the axes while a forward is evaluated: an axis stands for its own size.
 sizes: dict[str, int] = {}
 # For every axis that was made of others, the one after which it stands among the dimensions.
 made_after: dict[str, str] = {}
+# Whether the largest of some entries is the largest by a rounding alone, for each maximum taken.
+decided_by_rounding: list[bool] = []
 
 
 class Named:
@@ -184,7 +187,10 @@ def Max(operand, axis: Axis) -> Named:
     """Of equals the first counts."""
     rest = [name for name in operand.axes if name != axis.name]
     data = operand.along([*rest, axis.name])
-    first = (data == data.amax(-1, keepdim=True)).long().argmax(-1, keepdim=True)
+    top = data.amax(-1, keepdim=True)
+    close = (top - data <= ROUNDING * (1 + top.abs())) & (data != top)
+    decided_by_rounding.append(bool(close.any()))
+    first = (data == top).long().argmax(-1, keepdim=True)
     return Named(data.gather(-1, first).squeeze(-1), rest)
 
 

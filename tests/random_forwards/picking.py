@@ -122,6 +122,8 @@ def scatter(m) -> Part | None:
     label, _ = m.label(own)
     hot = Part(f"OneHot({label}, {axis})", frozenset((*own, axis)), 0.0, 1.0)
     result = hot * a if m.chance.random() < 0.5 else a * hot
+    if not a.axes <= hot.axes:  # as a factor of a sum it would be taken for a mistake
+        result = m.state(result)
     if own and m.chance.random() < 0.4:
         inside = sorted(a.axes & set(own))
         return summed(result, inside[:1]) if inside else result

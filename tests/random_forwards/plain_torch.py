@@ -35,9 +35,12 @@ class Declared:
 
 @dataclass(frozen=True)
 class Result:
-    """The values of a forward's statements, each by its name; the last one is the output."""
+    """The values of a forward's statements, each by its name; the last one is the output. Where
+    the largest of some entries was ``decided_by_rounding``, nobody can say where the gradient goes.
+    """
 
     statements: dict[str, Named]
+    decided_by_rounding: bool = False
 
     @property
     def output(self) -> Named:
@@ -51,6 +54,7 @@ def evaluate(text: str, name: str, arguments: Mapping[str, object]) -> Result:
     """
     named.sizes.clear()
     named.made_after.clear()
+    named.decided_by_rounding.clear()
     return _module(text)[name].run(arguments)
 
 
@@ -120,7 +124,7 @@ class PlainForward:
             if old in named.sizes:
                 named.sizes.setdefault(new, named.sizes[old])
         exec(self.code, self.names, body)
-        return Result(body.statements)
+        return Result(body.statements, any(named.decided_by_rounding))
 
     def __call__(self, *positional, **others) -> Named:
         """As a block of another forward: its axes are bound to those of the arguments by place."""
