@@ -138,14 +138,20 @@ def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
 
 
 def _of_branches(condition: Basic) -> Basic:
-    """Piecewise((u, q), (w, True)) > 0 as (q & (u > 0)) | (~q & (w > 0))."""
-    choices = [
-        c for c in condition.atoms(Piecewise) if not any(q.has(Piecewise) for _, q in c.args)
-    ]
-    if not choices:
+    """``Piecewise((u, q), (w, True)) > 0`` as ``(q & (u > 0)) | (~q & (w > 0))``."""
+    choice = _first_choice(condition)
+    if choice is None:
         return condition
-    choice, before, branches = min(choices, key=lambda c: c.sort_key()), [], []
+    before, branches = [], []
     for value, holds in choice.args:
         branches.append(And(*before, holds, condition.xreplace({choice: value})))
         before.append(Not(holds))
     return _of_branches(Or(*branches))
+
+
+def _first_choice(e: Basic) -> Piecewise | None:
+    """A choice in ``e`` outside of its sums, which bind what the conditions in them ask for."""
+    if isinstance(e, Piecewise):
+        return e
+    inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))
+    return next((choice for choice in inside if choice is not None), None)
