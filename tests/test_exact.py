@@ -232,3 +232,14 @@ def test_what_is_divided_by_stays_one_symbol(monkeypatch):
     assert is_zero(shares[0] * (1 - shares[0]) / total - weights[0] * rest)
     assert is_zero(sum(weights) + a / total - 1)
     assert not is_zero(sum(weights) + a / total - 1 + weights[0])
+
+
+def test_the_cases_of_one_entry_are_not_crossed_with_those_of_another():
+    """Seven choices would have 128 cases, although every entry has its own symbols."""
+    terms = []
+    for s, u in zip(sympy.symbols("s:7", real=True), sympy.symbols("u:7", real=True), strict=True):
+        w = s * (a + u * exp(y))
+        stable = exp(-Piecewise((w, w >= 0), (0, True))) / (1 + exp(-Abs(w)))
+        terms.append(s * u * stable - s * u / (1 + exp(w)))
+    assert is_zero(a * sum(terms))
+    assert not is_zero(a * (sum(terms) + terms[0].args[0]))
