@@ -1,4 +1,4 @@
-"""Factors that are 0 or 1: conditions as numbers, and which labels count.
+"""Factors that are 0 or 1: conditions as numbers, and which labels count; choices in conditions.
 
 A label that may be ignored is two things in the mathematics: an index that is always one of the
 axis, and a tensor that says which of them count. So nothing needs to be known of ignored labels
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import And, Basic, Eq, Expr, Integer, Mul, Ne, Not, Or, Piecewise
+from sympy import And, Basic, DiracDelta, Eq, Expr, Integer, Mul, Ne, Not, Or, Piecewise
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
@@ -99,6 +99,13 @@ def without_gap(choice: Piecewise) -> Expr:
     t, v = condition.args
     continues = first.is_polynomial(t) and first.xreplace({t: v}) == last
     return first if continues else choice
+
+
+def almost_everywhere(derivative: Expr) -> Expr:
+    """A derivative that SymPy took, 0 where it has the peak of a jump: a sign has the gradient 0,
+    as in torch.
+    """
+    return derivative.replace(lambda node: isinstance(node, DiracDelta), lambda node: Integer(0))
 
 
 def zero_unless(e: Expr):
