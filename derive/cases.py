@@ -51,8 +51,12 @@ def vanishes_by_cases(
     for group in _under_one_sum(replaced_finally(e)):
         if any(total.has(*CHOOSING) for total in group.atoms(SymbolicSum)):
             return False  # a case for each of its terms
-        if not all(_vanishes(part, is_zero, is_positive) for part in independent(group)):
-            return False
+        for part in independent(group):
+            smaller = _apart(part)
+            if len(smaller) > 1 and all(_vanishes(e, is_zero, is_positive) for e in smaller):
+                continue
+            if not _vanishes(part, is_zero, is_positive):
+                return False
     return True
 
 
@@ -110,6 +114,25 @@ def independent(e: Expr) -> list[Expr]:
         outside = Mul(*(f for f in powers if not f.free_symbols & bound))
         parts.setdefault(outside, []).append(Mul(*factors))
     return [Add(*part) for part in parts.values()]
+
+
+def _apart(e: Expr) -> list[Expr]:
+    """Parts whose sum is ``e`` and that have no symbol in common but those that are in all of
+    them. ``e`` vanishes where they do: the cases of one entry need not be crossed with those of
+    another.
+    """
+    terms = _terms(e)
+    common = set.intersection(*(term.free_symbols for term in terms))
+    parts: list[tuple[Expr, set]] = []
+    for term in terms:
+        own = term.free_symbols - common
+        near = [part for part in parts if part[1] & own or not (part[1] or own)]
+        parts = [part for part in parts if part not in near]
+        joined = own.union(*(symbols for _, symbols in near))
+        parts.append((Add(term, *(other for other, _ in near)), joined))
+    if len(parts) == 1:
+        return [e]
+    return [smaller for part, _ in parts for smaller in _apart(part)]
 
 
 def _terms(e: Expr) -> list[Expr]:

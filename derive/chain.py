@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, expand_mul, powsimp
 
-from derive.choices import without_gap
+from derive.choices import almost_everywhere, without_gap
 from derive.definition import Definition, Statement
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, renamed, summed
@@ -209,7 +209,7 @@ def _local_derivative(e: Expr, leaf: Expr) -> Expr:
     if isinstance(leaf, Tensor) and leaf.role in ("label", "kept", "scalar", "given"):
         return S.Zero
     variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(_leaves(e))}
-    derivative = e.xreplace(variables).diff(variables[leaf])
+    derivative = almost_everywhere(e.xreplace(variables).diff(variables[leaf]))
     if any(not power.exp.is_number for power in derivative.atoms(Pow)):
         derivative = powsimp(derivative, combine="exp")  # n*x**(n - 1): x may be zero in n*x**n/x
     derivative = derivative.replace(lambda node: isinstance(node, Piecewise), without_gap)

@@ -1,4 +1,4 @@
-"""Factors that are 0 or 1: conditions as numbers, and which labels count.
+"""Factors that are 0 or 1: conditions as numbers, and which labels count; choices in conditions.
 
 A label that may be ignored is two things in the mathematics: an index that is always one of the
 axis, and a tensor that says which of them count. So nothing needs to be known of ignored labels
@@ -9,7 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import And, Basic, Eq, Expr, Function, Integer, Mul, Ne, Not, Or, Piecewise, S
+from sympy import (
+    And,
+    Basic,
+    DiracDelta,
+    Eq,
+    Expr,
+    Function,
+    Integer,
+    Mul,
+    Ne,
+    Not,
+    Or,
+    Piecewise,
+    S,
+)
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
@@ -208,6 +222,13 @@ def without_gap(choice: Piecewise) -> Expr:
     return first if continues else choice
 
 
+def almost_everywhere(derivative: Expr) -> Expr:
+    """A derivative that SymPy took, 0 where it has the peak of a jump: a sign has the gradient 0,
+    as in torch.
+    """
+    return derivative.replace(lambda node: isinstance(node, DiracDelta), lambda node: Integer(0))
+
+
 def zero_unless(e: Expr):
     """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
     if isinstance(e, Piecewise) and len(e.args) == 2:
@@ -245,14 +266,20 @@ def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
 
 
 def _of_branches(condition: Basic) -> Basic:
-    """Piecewise((u, q), (w, True)) > 0 as (q & (u > 0)) | (~q & (w > 0))."""
-    choices = [
-        c for c in condition.atoms(Piecewise) if not any(q.has(Piecewise) for _, q in c.args)
-    ]
-    if not choices:
+    """``Piecewise((u, q), (w, True)) > 0`` as ``(q & (u > 0)) | (~q & (w > 0))``."""
+    choice = _first_choice(condition)
+    if choice is None:
         return condition
-    choice, before, branches = min(choices, key=lambda c: c.sort_key()), [], []
+    before, branches = [], []
     for value, holds in choice.args:
         branches.append(And(*before, holds, condition.xreplace({choice: value})))
         before.append(Not(holds))
     return _of_branches(Or(*branches))
+
+
+def _first_choice(e: Basic) -> Piecewise | None:
+    """A choice in ``e`` outside of its sums, which bind what the conditions in them ask for."""
+    if isinstance(e, Piecewise):
+        return e
+    inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))
+    return next((choice for choice in inside if choice is not None), None)

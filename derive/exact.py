@@ -44,7 +44,7 @@ from sympy.core.function import UndefinedFunction
 from derive.cases import independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
-from derive.positive import is_positive, scaled, split_log
+from derive.positive import is_positive, positive_quotient, scaled, split_log
 
 PRIME = 2**61 - 1
 LARGEST_PRIME = 1000  # by which the number before a root is divided, to take it apart
@@ -85,6 +85,8 @@ class ZeroTest:
         self.scales: dict[Expr, tuple[Expr, Expr]] = {}
         self.definitions: dict[Symbol, Expr] = {}
         self.order: list[Symbol] = []
+        self.solutions: dict[Symbol, Expr] = {}
+        self.count_solved = 0
         self.signs: set[Symbol] = set()
         self.conditions: set[Symbol] = set()
         self.shares: dict[Expr, int] = {}
@@ -105,6 +107,8 @@ class ZeroTest:
             self.tested[rational] = self._vanishes_as_it_stands(rational)
         if self.tested[rational] or not thorough:
             return self.tested[rational]
+        if self._vanishes_by_solutions(rational):
+            return True
         if self._vanishes_apart(e) or self._vanishes_in_full(rational):
             return True
         if e.has(Piecewise, Abs, sign):
@@ -132,6 +136,10 @@ class ZeroTest:
                 self._note_share(("root", rest), node.exp.q)
                 for exponential in factor.atoms(exp):  # comes out of the root
                     self._note_exponent(exponential.exp * node.exp)
+            elif isinstance(node, Pow) and not node.exp.is_Rational:
+                logarithm = _logarithm_of_positive(node.base)
+                if logarithm is not None:
+                    self._note_exponent(node.exp.as_coeff_Add()[1] * logarithm)
         self.seen |= met
         return True
 
@@ -197,9 +205,13 @@ class ZeroTest:
             self.roots.setdefault(root, (share, self._value(base)))
             return root ** Integer(power * share) * self._root_of_positive(factor / known, power)
         whole, rest = power.as_coeff_Add()
-        if whole.is_Integer and rest != 0:
-            return self.rational(base) ** whole * self._generator(("power",), (base, rest))
-        return self._generator(("power",), (base, power))
+        if rest == 0 or not whole.is_Rational:
+            whole, rest = S.Zero, power
+        outside = S.One if whole == 0 else self.rational(base**whole)
+        logarithm = _logarithm_of_positive(base)
+        if logarithm is not None:
+            return outside * self._exponential(rest * logarithm)
+        return outside * self._generator(("power",), (base, rest))
 
     def _root_of_positive(self, e: Expr, power: Rational) -> Expr:
         """``e**power`` for a product of a number, exponentials and symbols, all positive, factor
@@ -284,8 +296,7 @@ class ZeroTest:
         if e.is_Rational:
             return e.p * pow(e.q, -1, PRIME) % PRIME if e.q % PRIME else None
         if e.is_Symbol:
-            related = e in self.signs or e in self.conditions
-            return None if related or isinstance(e, Indicator) else self.random.randrange(1, PRIME)
+            return None if self._is_one_of_two(e) else self.random.randrange(1, PRIME)
         if not isinstance(e, (Add, Mul, Pow)):
             return None
         if isinstance(e, Pow):
@@ -297,6 +308,10 @@ class ZeroTest:
         result = sum(parts) if isinstance(e, Add) else prod(parts)
         return result % PRIME
 
+    def _is_one_of_two(self, symbol: Symbol) -> bool:
+        """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
+        return symbol in self.signs or symbol in self.conditions or isinstance(symbol, Indicator)
+
     def _vanishes(self, e: Expr) -> bool:
         """Zero as it stands, or once the symbols of values are replaced by what they stand for."""
         return self._vanishes_as_it_stands(e) or self._vanishes_in_full(e)
@@ -305,6 +320,9 @@ class ZeroTest:
         return bool(self.definitions) and self._vanishes_as_it_stands(
             self._in_full(e), self._in_full
         )
+
+    def _vanishes_by_solutions(self, e: Expr) -> bool:
+        return bool(self.definitions) and self._vanishes_as_it_stands(self._solved(e), self._solved)
 
     def _vanishes_apart(self, e: Expr) -> bool:
         """Whether every part does that has its own upstream gradients: their sums need not be
@@ -315,6 +333,30 @@ class ZeroTest:
             self._vanishes_in_full(self.rational(part)) for part in parts
         )
 
+    def _solved(self, e: Expr) -> Expr:
+        """``e`` with the definitions of values solved for something in them, rather than written
+        out: what is divided by stays one symbol. From ``v = 1 + g`` follows ``g = v - 1``, and from
+        ``v = 1/a + 1/b`` follows ``a = 1/(v - 1/b)``.
+        """
+        for value, inside in list(self.definitions.items())[self.count_solved :]:
+            found = self._solution(value, self._by_solutions(inside))
+            self.solutions = {s: e.xreplace(found) for s, e in self.solutions.items()} | found
+        self.count_solved = len(self.definitions)
+        return self._by_solutions(e)
+
+    def _solution(self, value: Symbol, inside: Expr) -> dict[Symbol, Expr]:
+        """``value = inside`` solved for a symbol that one term has, as a factor or divisor."""
+        for term in Add.make_args(inside):
+            rest = inside - term
+            for symbol, power in term.as_powers_dict().items():
+                usable = symbol.is_Symbol and power in (1, -1) and not rest.has(symbol)
+                if usable and not (symbol in self.roots or self._is_one_of_two(symbol)):
+                    return {symbol: ((value - rest) / term * symbol**power) ** power}
+        return {}
+
+    def _by_solutions(self, e: Expr) -> Expr:
+        return e.xreplace(self.solutions) if self.solutions else e
+
     def _in_full(self, e: Expr) -> Expr:
         while known := {s: self.definitions[s] for s in e.free_symbols if s in self.definitions}:
             e = e.xreplace(known)
@@ -324,6 +366,8 @@ class ZeroTest:
         """Zero as a polynomial; ``written`` says how the base of a root is written."""
         if e.is_number:
             return e == 0
+        if self._differs_from_zero(e):
+            return False
         for _ in range(2 + len(self.roots)):
             symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
             if not symbols:
@@ -338,13 +382,16 @@ class ZeroTest:
                 return False
         return False
 
+    def _differs_from_zero(self, e: Expr) -> bool:
+        """Whether ``e`` is not zero for some numbers in the place of independent indeterminates.
+
+        Most of what is asked for is not zero, and need not be brought over one denominator.
+        """
+        return bool(self._fingerprint(e)) and self.roots.keys().isdisjoint(e.free_symbols)
+
     def _reduced(self, polynomial, symbols):
         """The polynomial modulo s**2 = 1, c**2 = c, and the relations of indicators."""
-        special = [
-            (i, s)
-            for i, s in enumerate(symbols)
-            if s in self.signs or s in self.conditions or isinstance(s, Indicator)
-        ]
+        special = [(i, s) for i, s in enumerate(symbols) if self._is_one_of_two(s)]
         if not special:
             return polynomial
         result = polynomial.ring.zero
@@ -388,6 +435,12 @@ class ZeroTest:
                 )
             return Add(*terms), True
         return S.Zero, False
+
+
+def _logarithm_of_positive(base: Expr) -> Expr | None:
+    """The logarithm, where the form of ``base`` tells that it is positive."""
+    base = base if is_positive(base) else positive_quotient(base)
+    return None if base is None else split_log(base)
 
 
 def _logarithm_chosen(e: log) -> Expr | None:

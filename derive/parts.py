@@ -117,6 +117,8 @@ class Parts:
         return e.func(*map(self.inside, e.args)) if isinstance(e, Mul) else e
 
     def part(self, e: Expr) -> Tensor:
+        if e in self.found:
+            return self.found[e]
         same = with_names(e, self.found_values())
         if not isinstance(e, Tensor) and same == e:
             return self.named(e, self.name_of(e))

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, log
+from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, log
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
@@ -112,8 +112,10 @@ class Relations:
         by a statistic that is a power such as (var + eps)**(-1/2); not by what is only positive on
         paper: an exponential as large as the product underflows to zero.
         """
-        if is_number_or_size(factor) or power.is_positive:
+        if power.is_positive:
             return True
+        if is_number_or_size(factor):
+            return factor.is_zero is False
         if not isinstance(factor, Tensor):
             return False
         value = self.by_name.get(factor.name)
@@ -163,6 +165,7 @@ class Relations:
                 rest = value.expression - term
                 factor_divides = any(p.is_negative for p in (1 / factor).as_powers_dict().values())
                 known = isinstance(inside, Tensor) and inside not in tensors_in(rest)
+                factor_divides = factor_divides or factor.has(Piecewise)  # 0 in one of its cases
                 if known and (factor.is_number or not factor_divides):
                     found[inside.name] = (inside, (value.tensor - rest) / factor, value)
         return found
@@ -170,7 +173,10 @@ class Relations:
     @staticmethod
     def _may_divide_by(slope: Expr, function: Expr) -> bool:
         powers = {p.base for p in function.atoms(Pow) if p.exp.is_negative}
-        return all(is_number_or_size(factor) or factor in powers for factor in Mul.make_args(slope))
+        return all(
+            (is_number_or_size(factor) and factor.is_zero is False) or factor in powers
+            for factor in Mul.make_args(slope)
+        )
 
     @cached_property
     def divisors(self) -> frozenset[Expr]:
@@ -190,7 +196,7 @@ class Relations:
             if len(reductions) != 1:
                 continue
             rest = value.expression / reductions[0]
-            if is_number_or_size(rest):
+            if is_number_or_size(rest) and rest.is_zero is False:
                 forms = [reductions[0], self._monomials_unfolded(reductions[0])]
                 for form in forms:
                     found.setdefault(form, (value.tensor / rest, value))

@@ -20,7 +20,7 @@ from itertools import product
 from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
 from sympy import Sum as IndexedSum
 
-from derive.choices import with_args
+from derive.choices import almost_everywhere, with_args
 from derive.definition import Definition
 from derive.exact import Indicator
 from derive.nodes import (
@@ -93,7 +93,7 @@ class TotalDerivative:
             return e.func(term, *e.limits) if term != 0 else term
         conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
         if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
-            return e.diff(self.variable)
+            return almost_everywhere(e.diff(self.variable))
         inner = {k: d for k, arg in enumerate(e.args) if (d := self.of(arg)) != 0}
         if isinstance(e, Add):
             return Add(*inner.values())
@@ -113,7 +113,7 @@ def _partial(e: Expr, k: int) -> Expr:
 
 @lru_cache(maxsize=4096)
 def _partial_by(operation: Expr, place: Symbol) -> Expr:
-    return operation.diff(place)
+    return almost_everywhere(operation.diff(place))
 
 
 class SmallBatch:

@@ -4,6 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated
+from sympy import And, Eq, Not, Or, Piecewise
+
+from derive import Axis, Position, Sum
+from derive.choices import written_in
+from derive.symbols import Tensor
 
 UNIT = """
     x = Input(N, C)
@@ -47,3 +52,16 @@ def test_at_equality_the_gradient_goes_to_the_tensor_and_not_to_a_number(tmp_pat
     function(leaf).sum().backward()
     (same.clamp(min=2) + same.clamp(max=3)).sum().backward()
     assert torch.equal(leaf.grad, same.grad)
+
+
+def test_a_choice_that_gets_into_a_condition_is_asked_branch_by_branch():
+    """What a sum binds stays inside of the sum; SymPy alone would stop at a `Position`."""
+    n, c = Axis("N"), Axis("C")
+    x, s, t = Tensor("x", (n, c)), Tensor("s", (n, c)), Tensor("t", (n,))
+    diagonal = Eq(Position(c), Position(n))
+    sign = Piecewise((1, diagonal), (-1, True))
+    e = Piecewise((x, s * x > 0), (t, t > 1), (0, True))
+    known = {s: sign, t: Sum(Piecewise((x, x > 2), (0, True)), c)}
+    (_, first), (_, second), _ = written_in(e, known).args
+    assert first == Or(And(diagonal, x > 0), And(Not(diagonal), x < 0))
+    assert second == (known[t] > 1)

@@ -127,3 +127,23 @@ def test_the_label_smoothing_of_torch(tmp_path):
         return F.cross_entropy(z, i, label_smoothing=0.2, reduction="none")
 
     assert_same_gradients(function, smoothed, draw(5, 4), target)
+
+
+def test_a_factor_that_may_vanish_is_not_divided_by(tmp_path):
+    """z = (C - 3)*e is not solved for e, which has a gradient also where C is 3."""
+    body = """
+    x = Input(N, C)
+    w = Input(N, C)
+    e = exp(w) * x
+    z = (C - 3) * e
+    y = z * w + z**2 + e**2
+"""
+    function, _, _ = generated(forward_file(tmp_path, "Vanishing", body), tmp_path)
+
+    def reference(x, w):
+        e = w.exp() * x
+        z = (x.shape[1] - 3) * e
+        return z * w + z**2 + e**2
+
+    for columns in (3, 4):
+        assert_same_gradients(function, reference, draw(2, columns), draw(2, columns, seed=5))

@@ -229,3 +229,41 @@ def test_an_edge_is_where_what_is_compared_is_zero(u):
     assert not is_zero(_indicator(Eq(u, 0)) * (exp(u) - 2))
     assert not is_zero(log(1 + exp(u)) - largest - log(1 + exp(-Abs(2 * u))))
     assert not is_zero(largest - 2 * smallest - Abs(u))
+
+
+def test_a_power_of_what_is_positive_is_an_exponential():
+    share = 1 / (1 + exp(-x))
+    assert is_zero((1 - share) ** a - (1 + exp(x)) ** -a)
+    assert is_zero(share ** (a - 1) - (1 + exp(-x)) * share**a)
+    assert is_zero(2**x - exp(x * log(2))) and is_zero(4**x - 2 ** (x + 1) * 2 ** (x - 1))
+    assert is_zero((y**2 + 1) ** a * sqrt(y**2 + 1) - (y**2 + 1) ** (a + Rational(1, 2)))
+    assert is_zero(log(share**a) + a * log(1 + exp(-x)))
+    assert not is_zero((1 - share) ** a - share**a)
+    assert not is_zero(p**a - p**z) and not is_zero(x**a * y**a - (x * y) ** a)
+
+
+def test_what_is_divided_by_stays_one_symbol(monkeypatch):
+    """A definition is solved for something in it: g = v - 1 from v = 1 + g. Written out, the sums
+    in the denominators take minutes.
+    """
+    monkeypatch.setattr(ZeroTest, "_vanishes_in_full", lambda test, e: False)
+    monkeypatch.setattr(ZeroTest, "_vanishes_apart", lambda test, e: False)
+    first, *others = sympy.symbols("s:5", real=True)
+    shares = [1 / (1 + exp(-s * y)) for s in (first, *others)]
+    total = sum(shares) + a
+    weights = [s / total for s in shares]
+    rest = exp(-first * y) / (1 + exp(-first * y))
+    assert is_zero(shares[0] * (1 - shares[0]) / total - weights[0] * rest)
+    assert is_zero(sum(weights) + a / total - 1)
+    assert not is_zero(sum(weights) + a / total - 1 + weights[0])
+
+
+def test_the_cases_of_one_entry_are_not_crossed_with_those_of_another():
+    """Seven choices would have 128 cases, although every entry has its own symbols."""
+    terms = []
+    for s, u in zip(sympy.symbols("s:7", real=True), sympy.symbols("u:7", real=True), strict=True):
+        w = s * (a + u * exp(y))
+        stable = exp(-Piecewise((w, w >= 0), (0, True))) / (1 + exp(-Abs(w)))
+        terms.append(s * u * stable - s * u / (1 + exp(w)))
+    assert is_zero(a * sum(terms))
+    assert not is_zero(a * (sum(terms) + terms[0].args[0]))

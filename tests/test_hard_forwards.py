@@ -117,6 +117,16 @@ CASES = {
         lambda x: (x.max(0).values.tanh().exp() + 1).sqrt(),
         [draw(4, 3)],
     ),
+    "MaximumMetTwice": (  # one value, not two of which one has no definition
+        "    x = Input(N, C)\n    y = exp(Abs(Max(x, C))) / (1 + exp(Abs(Max(x, C))))\n",
+        lambda x: x.max(1).values.abs().sigmoid(),
+        [draw(4, 3)],
+    ),
+    "SignedPower": (  # a sign has the gradient 0, as torch's
+        "    from sympy import sign\n    x = Input(N)\n    y = Abs(x)**2*sign(x) + sign(x)*x\n",
+        lambda x: x.abs() ** 2 * x.sign() + x.sign() * x,
+        [draw(9)],
+    ),
     "ThreeChoicesInAnExponent": (
         "    x = Input(N)\n    y = exp(Piecewise((x, x > 0), (x**2, x < -1), (-x, True)))\n",
         lambda x: torch.where(x > 0, x, torch.where(x < -1, x**2, -x)).exp(),
