@@ -20,7 +20,6 @@ from codegen import generate
 from codegen.cache import FOLDER, VARIABLE, Cache
 from codegen.cli import main
 from codegen.emitting import emit_all
-from codegen.writing import write_modules
 from derive import UnprovedError, forward_from
 from derive.library import list_forwards
 
@@ -235,19 +234,6 @@ def test_a_killed_run_leaves_whole_files(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert (out / "softmax_nll.py").read_bytes() == before
-
-
-def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
-    old = tmp_path / "a.py"
-    old.write_text("old")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("derive.writing._temporary", full)
-    with pytest.raises(Exception, match="No space left"):
-        write_modules({old: "new", tmp_path / "b.py": "new"})
-    assert old.read_text() == "old" and list(tmp_path.iterdir()) == [old]
 
 
 def test_an_output_folder_that_is_a_file_is_refused(tmp_path, capsys):
