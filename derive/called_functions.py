@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from derive.class_source import file_tree
 
 if TYPE_CHECKING:
-    from derive.python_on_tensors import Reader
+    from derive.line_reader import Reader
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

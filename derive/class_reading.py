@@ -46,6 +46,7 @@ class ClassReading:
         self.by_line = {} if self.tree is None else statements_by_line(self.tree)
         self.assigned = assigned_in(self.tree)
         self.line = 0
+        self.read: set[str] = set()  # the names that were looked up
 
     def reach(self, line: int, tensors: Mapping[str, Tensor]) -> None:
         """Look at the statements of ``line``, before the next name of it is looked up, where there
@@ -66,13 +67,15 @@ class ClassReading:
                 ) from None
 
     def _check_names(self, statement: ast.stmt, named: Mapping[str, Axis]) -> None:
-        """The name of an axis means that axis, and what stands in a comprehension can be seen."""
+        """The name of an axis means that axis, unless the class body itself gives it to a tensor,
+        and what stands in a comprehension can be seen.
+        """
         for node in nodes_in(statement):
             if isinstance(node, COMPREHENSIONS):
                 self._check_seen(node)
             if isinstance(node, ast.Constant) and isinstance(node.value, float):
                 self._check_literal(node)
-            if not (isinstance(node, ast.Name) and node.id in named):
+            if not (isinstance(node, ast.Name) and node.id in named) or node.id in self.scope.body:
                 continue
             value = self.scope[node.id]
             if isinstance(node.ctx, ast.Load) and value is not MISSING and value != named[node.id]:

@@ -86,6 +86,7 @@ class ClassBody(dict):
         reading, frame = self.reading, sys._getframe(1)
         if reading is not None and frame.f_code is reading.code:
             reading.reach(frame.f_lineno, self.tensors)
+            reading.read.add(name)
             unknown = None if name in self else reading.unknown(name, frame.f_lineno)
             if unknown is not None:
                 raise unknown
@@ -111,11 +112,6 @@ class ClassBody(dict):
         if name not in self.places:
             return super().__delitem__(name)
         self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
-
-    @property
-    def axes(self) -> set[Axis]:
-        """The axes of the tensors so far."""
-        return {axis for tensor in self.tensors.values() for axis in tensor.axes}
 
     def _as_written(self, name: str, value, written: Written):
         """``value`` along all the axes that the line has, where SymPy lost some; what else it lost
@@ -167,11 +163,10 @@ class ClassBody(dict):
         self.places[name] = place
 
     def _check_no_axis(self, name: str, value) -> None:
-        """The name of an axis means that axis."""
+        """A name that was an axis on a line above stays that axis."""
         if self.reading is None or isinstance(value, (Axis, Size)):
             return
-        outside = self.reading.scope.outside(name)
-        if isinstance(outside, Axis) or name in {axis.name for axis in self.axes}:
+        if name in self.reading.read and isinstance(self.reading.scope.outside(name), Axis):
             raise NotationError(
                 f"{name} is an axis, and would be something else from here on",
                 f"give one of the two another name: {name}_tensor = ...",

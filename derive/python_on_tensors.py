@@ -14,134 +14,37 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import pairwise
-from types import BuiltinFunctionType, CellType, FunctionType
+from types import CellType, FunctionType
 
-from sympy import Add, Basic, Mul, Number, Piecewise, Pow, Symbol
-from sympy.core.function import Application
-from sympy.core.relational import Relational
-from sympy.logic.boolalg import Boolean, BooleanFunction
-from sympy.sets.sets import Set
+from sympy import Add, Mul, Piecewise
+from sympy.logic.boolalg import BooleanFunction
 
-from derive.array_node import ArrayNode
 from derive.called_functions import COMPREHENSIONS, FUNCTIONS, arguments_of, lines_of, spread
 from derive.class_source import MISSING, children, decides_in_python
-from derive.declarations import Declaration
 from derive.errors import NotationError, Place
+from derive.line_reader import (
+    INFORMATION,
+    Reader,
+    arguments,
+    function_of,
+    is_library,
+    is_pythons,
+    is_symbolic,
+    makes_formulas,
+    package_of,
+)
 from derive.spellings import NODES, in_the_notation, is_pointwise
 from derive.symbols import Axis, Tensor
 
 DEEPEST = 8  # functions that call each other
 
-# Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
-MAKES = (Application, Relational, Boolean, Add, Mul, Pow, Number, Piecewise, Symbol, ArrayNode, Set)
-MAKERS = ("sqrt", "cbrt", "root", "real_root", "sympify", "S", "expand", "Rational")
-# Of Python: what says something of how a formula is kept, or works on formulas as well.
-HARMLESS = (
-    *("abs", "pow", "isinstance", "issubclass", "type", "print", "repr", "str", "format", "id"),
-    *("hash", "getattr", "hasattr", "callable", "slice", "object", "super", "vars", "dir"),
-    *("tuple", "list", "dict", "set", "frozenset"),
-)
-COUNTS = ("len", "isinstance", "issubclass", "type", "repr", "str", "format", "id", "hash")
-COUNTS += ("hasattr", "callable", "dir")
-ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-COLLECTIONS = (ast.Tuple, ast.List, ast.Set)
-INFORMATION = ("name", "length", "axes", "home", "role")
 ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
-
-
-class Reader:
-    """Asks of parts of a line what they would be: of a class body, where all names have values, or
-    of a function that it calls, where of some it is known that they are ``tensors``, or
-    ``collections`` of them.
-    """
-
-    def __init__(
-        self,
-        value_of: Callable[[str], object],
-        tensors: frozenset[str] = frozenset(),
-        collections: frozenset[str] = frozenset(),
-        depth: int = 0,
-    ):
-        self.value_of, self.tensors, self.collections = value_of, tensors, collections
-        self.depth = depth  # of functions that are called, 0 in the class body
-
-    def value(self, node: ast.AST) -> object:
-        """What a name means, or an attribute of what is no tensor; `MISSING` for all else."""
-        if isinstance(node, ast.Name) and node.id not in self.tensors | self.collections:
-            return self.value_of(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self.value(node.value)
-            if owner is not MISSING and not is_symbolic(owner):
-                try:
-                    return getattr(owner, node.attr, MISSING)
-                except Exception:  # of a property of the user's own: the line itself will raise it
-                    return MISSING
-        return MISSING
-
-    def is_tensor(self, node: ast.AST) -> bool:
-        """Whether ``node`` is a tensor, an axis, a formula or a condition in them."""
-        if isinstance(node, ast.Name):
-            return node.id in self.tensors or is_symbolic(self.value(node))
-        if isinstance(node, ast.Call):
-            function = self.value(node.func)
-            if getattr(function, "__name__", "") in COUNTS and _is_pythons(function):
-                return False
-            return any(map(self.is_tensor, _arguments(node)))
-        if isinstance(node, ast.Attribute):
-            return is_symbolic(self.value(node)) or (
-                node.attr not in INFORMATION and self.is_tensor(node.value)
-            )
-        if isinstance(node, ast.Subscript):
-            return self.holds(node.value)
-        if isinstance(node, ast.Compare) and not all(isinstance(o, ORDERS) for o in node.ops):
-            return False  # an answer of Python's
-        if isinstance(node, (*COLLECTIONS, *COMPREHENSIONS, ast.Dict, ast.Lambda)):
-            return False
-        if isinstance(node, ast.IfExp):
-            return self.is_tensor(node.body) or self.is_tensor(node.orelse)
-        return any(map(self.is_tensor, children(node)))
-
-    def holds(self, node: ast.AST) -> bool:
-        """Whether it is one, or a collection with one in it."""
-        if isinstance(node, COLLECTIONS):
-            return any(map(self.holds, node.elts))
-        if isinstance(node, COMPREHENSIONS):
-            return any(map(self.holds, ast.iter_child_nodes(node)))
-        if isinstance(node, ast.Name) and node.id in self.collections:
-            return True
-        if isinstance(node, ast.Call) and not self.is_tensor(node):
-            return (
-                any(map(self.holds, _arguments(node)))
-                and getattr(self.value(node.func), "__name__", "") not in COUNTS
-            )
-        return self.is_tensor(node) or _any_symbolic(self.value(node))
 
 
 class Placed(NotationError):
     """A mistake with the very line that it stands on."""
-
-
-def is_symbolic(value: object) -> bool:
-    """Whether a value of Python's is a formula in tensors and axes, or a condition."""
-    if isinstance(value, (Symbol, ArrayNode, Declaration)):
-        return True
-    return isinstance(value, Basic) and _has_symbols(value)
-
-
-@lru_cache(maxsize=4096)
-def _has_symbols(value: Basic) -> bool:
-    return isinstance(value, (Symbol, ArrayNode)) or any(map(_has_symbols, value.args))
-
-
-def _any_symbolic(value: object) -> bool:
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(is_symbolic(v) or _any_symbolic(v) for v in value)
-    return is_symbolic(value)
 
 
 def check_line(statement: ast.stmt, value_of: Callable[[str], object], file: str) -> None:
@@ -333,13 +236,13 @@ def _called(node: ast.Call, reader: Reader) -> None:
     if function is MISSING:
         return
     name = getattr(function, "__name__", type(function).__name__)
-    given = [a for a in _arguments(node) if reader.is_tensor(a)]
+    given = [a for a in arguments(node) if reader.is_tensor(a)]
     _check_conditions(function, node, reader)
-    function = _function(function)
-    if isinstance(function, FunctionType) and not _is_library(function):
+    function = function_of(function)
+    if isinstance(function, FunctionType) and not is_library(function):
         _check_function(function, node, reader)
     elif given and not makes_formulas(function):
-        if _package(function) == "sympy" and name in NODES:
+        if package_of(function) == "sympy" and name in NODES:
             raise NotationError(
                 f"{name} is SymPy's here, and not part of the notation",
                 f"import {name} from derive, after SymPy",
@@ -366,58 +269,22 @@ def _check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
 
 
 def _works_on(function: object) -> str:
-    package = _package(function)
+    package = package_of(function)
     if package == "sympy":
         return "that works on how a formula is written, and a statement is a name in it"
-    if _is_pythons(function):
+    if is_pythons(function):
         return f"Python's {function.__name__} asks for a number or for entries, once"
     return "that works on numbers, and a tensor is a formula here"
-
-
-def makes_formulas(function: object) -> bool:
-    """Whether something that is called with a tensor gives the formula that it stands for."""
-    name, package = getattr(function, "__name__", ""), _package(function)
-    if isinstance(function, type) and issubclass(function, Basic):
-        return issubclass(function, MAKES)
-    if package == "builtins":
-        return name in HARMLESS
-    if package == "sympy":
-        return name in MAKERS
-    return package == "derive" or not _is_library(function)
-
-
-def _is_library(function: object) -> bool:
-    """Whether something is of a library's, and no code of the user's own."""
-    package = _package(function)
-    if package in ("derive", "sympy") or package in sys.stdlib_module_names:
-        return package != "__main__"
-    file = getattr(sys.modules.get(package), "__file__", None) or ""
-    return isinstance(function, BuiltinFunctionType) or "site-packages" in file
-
-
-def _package(function: object) -> str:
-    module = getattr(function, "__module__", None) or type(function).__module__
-    return module.partition(".")[0]
-
-
-def _is_pythons(function: object) -> bool:
-    return getattr(builtins, getattr(function, "__name__", ""), None) is function
-
-
-def _function(value: object) -> object:
-    """The function that a method, or what a decorator made of one, calls."""
-    inner = inspect.unwrap(value) if callable(value) else value
-    return getattr(inner, "__func__", inner)
 
 
 def _check_passed(call: ast.Call, reader: Reader) -> None:
     """A lambda that is called at once, and functions that are passed on together with tensors."""
     passed = [a for a in (call.func, *call.args) if isinstance(a, ast.Lambda)]
-    functions = [_function(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
-    if not any(map(reader.holds, _arguments(call))):
+    functions = [function_of(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
+    if not any(map(reader.holds, arguments(call))):
         return
     for function in functions:
-        if isinstance(function, FunctionType) and not _is_library(function):
+        if isinstance(function, FunctionType) and not is_library(function):
             _check_lines_of(function, frozenset(function.__code__.co_varnames), frozenset(), reader)
     for node in passed:
         names = frozenset(a.arg for a in node.args.args)
@@ -497,7 +364,7 @@ def _only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
 
 def _unnamed(node: ast.Expr, reader: Reader) -> None:
     value = node.value
-    calls = isinstance(value, ast.Call) and _package(reader.value(value.func)) in OURS
+    calls = isinstance(value, ast.Call) and package_of(reader.value(value.func)) in OURS
     formula = calls or isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name))
     if reader.depth == 0 and formula and reader.is_tensor(value):
         raise NotationError(
@@ -518,10 +385,6 @@ def written(node: ast.AST) -> str:
     """A part of a line as its author wrote it, or nearly."""
     text = ast.unparse(node)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _arguments(node: ast.Call) -> list[ast.AST]:
-    return [*node.args, *(k.value for k in node.keywords)]
 
 
 def _is_none(node: ast.AST) -> bool:

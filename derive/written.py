@@ -14,8 +14,8 @@ from sympy import Basic
 
 from derive.choices import Kept, kept_tensor
 from derive.class_source import MISSING, children
+from derive.line_reader import Reader, makes_formulas
 from derive.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
-from derive.python_on_tensors import Reader, makes_formulas
 from derive.symbols import Axis, Tensor, axes_of, tensors_in
 
 
