@@ -64,14 +64,14 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("turned * side in HOLDS", "side in HOLDS"),
         ("Integer(turned * side)", "Integer(side)"),
     ),
-    ("derive.cases", "_at_the_edge"): (
-        ("slope.is_number and slope != 0", "slope != 0"),
-        ("s - asked / slope", "s + asked / slope"),
+    ("derive.cases", "_solved"): (
+        ("or not _implied(slope, others, is_positive)", ""),
+        ("place - line / slope", "place + line / slope"),
     ),
     ("derive.positive", "is_positive"): (("all(map(", "any(map("),),
     ("derive.positive", "split_log"): (("is_positive(f)]", "True]"),),
     ("derive.positive", "scaled"): (("if s.is_positive}", "}"),),
-    ("derive.positive", "_log_of_sum"): (("first + log(content)", "first"),),
+    ("derive.positive", "_log_of_sum"): (("exponent + log(content)", "exponent"),),
     ("derive.fractions", "Fractions._over_common_denominator"): (("max(common", "min(common"),),
     ("derive.fractions", "Fractions._product"): (("+ power", ""),),
     ("derive.fractions", "Fractions._inverse"): (
