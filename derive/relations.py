@@ -173,10 +173,7 @@ class Relations:
     @staticmethod
     def _may_divide_by(slope: Expr, function: Expr) -> bool:
         powers = {p.base for p in function.atoms(Pow) if p.exp.is_negative}
-        return all(
-            (is_number_or_size(factor) and factor.is_zero is False) or factor in powers
-            for factor in Mul.make_args(slope)
-        )
+        return all(is_number_or_size(factor) or factor in powers for factor in Mul.make_args(slope))
 
     @cached_property
     def divisors(self) -> frozenset[Expr]:

@@ -129,21 +129,24 @@ def test_the_label_smoothing_of_torch(tmp_path):
     assert_same_gradients(function, smoothed, draw(5, 4), target)
 
 
-def test_a_factor_that_may_vanish_is_not_divided_by(tmp_path):
-    """z = (C - 3)*e is not solved for e, which has a gradient also where C is 3."""
-    body = """
-    x = Input(N, C)
-    w = Input(N, C)
-    e = exp(w) * x
-    z = (C - 3) * e
-    y = z * w + z**2 + e**2
-"""
-    function, _, _ = generated(forward_file(tmp_path, "Vanishing", body), tmp_path)
+VANISHING = {
+    "Solved": (  # z = (C - 3)*e is not solved for e, which has a gradient also where C is 3
+        "    x = Input(N, C)\n    w = Input(N, C)\n    e = exp(w) * x\n    z = (C - 3) * e\n"
+        "    y = z * w + z**2 + e**2\n",
+        lambda x, w, zero: zero * w.exp() * x * w + (zero**2 + 1) * (w.exp() * x) ** 2,
+    ),
+    "Recognised": (  # nor is the sum in s = (C - 3)*Sum(x*w) read from s
+        "    x = Input(N, C)\n    w = Input(N, C)\n    a = Input(N)\n"
+        "    s = (C - 3) * Sum(x * w, C)\n    y = Sum(a * x * w, C) + s**2\n",
+        lambda x, w, a, zero: (a[:, None] * x * w).sum(1) + (zero * (x * w).sum(1)) ** 2,
+    ),
+}
 
-    def reference(x, w):
-        e = w.exp() * x
-        z = (x.shape[1] - 3) * e
-        return z * w + z**2 + e**2
 
-    for columns in (3, 4):
-        assert_same_gradients(function, reference, draw(2, columns), draw(2, columns, seed=5))
+@pytest.mark.parametrize("columns", [3, 4])
+@pytest.mark.parametrize("name", VANISHING)
+def test_a_factor_that_may_vanish_is_not_divided_by(name, columns, tmp_path):
+    body, reference = VANISHING[name]
+    function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
+    inputs = [draw(2, columns), draw(2, columns, seed=5), draw(2, seed=6)][: body.count("Input")]
+    assert_same_gradients(function, lambda *given: reference(*given, columns - 3), *inputs)

@@ -213,6 +213,8 @@ def test_an_exponential_comes_out_of_a_root(function, power):
     stable = exp(Piecewise((t, t >= 0), (0, True)) * power) * (1 + exp(-Abs(t))) ** power
     assert is_zero((exp(t) + 1) ** power - stable)
     assert not is_zero((exp(t) + 1) ** power - stable * exp(Abs(t) / 3))
+    one, other = exp(t) + 2, 1 + 2 * exp(-t)
+    assert is_zero(sqrt(one) ** 3 * sqrt(other) - exp(t) * sqrt(one) * sqrt(other) ** 3)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +231,13 @@ def test_an_edge_is_where_what_is_compared_is_zero(u):
     assert not is_zero(_indicator(Eq(u, 0)) * (exp(u) - 2))
     assert not is_zero(log(1 + exp(u)) - largest - log(1 + exp(-Abs(2 * u))))
     assert not is_zero(largest - 2 * smallest - Abs(u))
+
+
+def test_a_choice_that_goes_on_at_its_edge_needs_no_solution():
+    u = a * sympy.sin(y) + x * z
+    largest = Piecewise((u, u >= 0), (0, True))
+    assert is_zero(log(1 + exp(u)) - largest - log(1 + exp(-Abs(u))))
+    assert not is_zero(largest - Abs(u)) and not is_zero(_indicator(u >= 0) - _indicator(u > 0))
 
 
 def test_a_power_of_what_is_positive_is_an_exponential():

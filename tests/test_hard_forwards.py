@@ -133,9 +133,10 @@ CASES = {
         [2 * draw(9)],
     ),
     "PowerOverAScalar": (
-        "    x = Input(N)\n    t = Scalar(0.5)\n    y = (exp(x) / (1 + x**2)) ** (1 / t)\n",
-        lambda x: x.exp() ** 2 / (1 + x**2) ** 2,
-        [draw(9)],
+        "    x = Input(N, C)\n    t = Scalar(0.5)\n    w = 1 + x**2\n"
+        "    y = w ** (1 / t) / Sum(w ** (1 / t), C)\n",
+        lambda x: (1 + x**2) ** 2 / ((1 + x**2) ** 2).sum(1, keepdim=True),
+        [draw(4, 3)],
     ),
 }
 
@@ -145,6 +146,13 @@ def test_value_and_gradients(name, tmp_path):
     body, reference, inputs = CASES[name]
     function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
     assert_same_gradients(function, reference, *inputs)
+
+
+def test_a_choice_in_an_exponent_does_not_overflow(tmp_path):
+    body, reference, inputs = CASES["SigmoidLossInline"]
+    function, _, _ = generated(forward_file(tmp_path, "Far", body), tmp_path)
+    far = [1e3 * x for x in inputs]
+    torch.testing.assert_close(function(*far), reference(*far))
 
 
 def test_an_exponent_with_a_given_sign_and_named_values(tmp_path):

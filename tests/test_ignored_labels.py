@@ -225,8 +225,8 @@ COUNTED = {
         lambda x, hot: hot * x**3 / root(x) ** 3,
     ),
     "TimesALogarithm": (
-        "s = 1 + Sum(exp(x), C)\n    y = x + Kept(labels)*log(s)",
-        lambda x, hot: x + counts(hot) * (1 + x.exp().sum(1, keepdim=True)).log(),
+        "s = Sum(exp(x), C)\n    y = Kept(labels)*log(s)",
+        lambda x, hot: counts(hot)[:, 0] * x.logsumexp(1),
     ),
     "WeightedMean": (
         "y = Sum(x*Kept(labels)/(1 + x**2), N)/Sum(x**2*Kept(labels), N)",

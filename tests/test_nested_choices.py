@@ -60,3 +60,16 @@ def test_a_condition_compares_a_choice_as_one_thing():
     assert outer.xreplace({x: 3, w: 2}) == 3 and outer.xreplace({x: 0, w: 1}) == 1
     for place in ({w < x: True}, {w < x: False}):
         assert not outer.xreplace(place).has(Branches)
+
+
+def test_a_statement_that_is_a_choice_is_compared_as_one_thing(tmp_path):
+    file = tmp_path / "mine.py"
+    lines = ("x = Input(N)", "a = Piecewise((x, x > 2), (x**2, True))", "b = a + 1", "c = x + 1")
+    lines += ("y = Piecewise((a, b > 1), (c, c > 2), (x**3, True))",)
+    file.write_text(f"{HEAD}\nclass Mine(Forward):\n" + "".join(f"    {e}\n" for e in lines))
+    by_name = forward_from(file).definition.by_name
+    y = by_name["y"].expression
+    assert [str(side) for side in y.atoms(Compared)] == ["b"]
+    b, a = by_name["b"], by_name["a"]
+    unfolded = y.xreplace({b.tensor: b.expression}).xreplace({a.tensor: a.expression})
+    assert unfolded.atoms(Branches) and not unfolded.has(ITE)
