@@ -26,10 +26,16 @@ At the edges:
 - weight is 1 everywhere where it is left out.
 - pos_weight is 1 everywhere where it is left out.
 - weight is broadcast as torch broadcasts, by bce_with_logits alone.
-- TypeError for inputs that are not floating point; weight and pos_weight may be of booleans or
-  integers.
+- RuntimeError where weight requires a gradient: it has none.
+- RuntimeError where pos_weight requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; weight and
+  pos_weight may be of booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of bce_with_logits is differentiated again, as second
+  derivatives are not derived yet: bce_with_logits_atoms is plain torch, for autograd to any
+  order, for torch.func and for forward mode.
 """
 
 from __future__ import annotations
@@ -153,6 +159,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dloss" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"bce_with_logits: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -200,17 +235,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
-        if name not in GIVEN and not kind.is_floating_point:
-            raise TypeError(f"bce_with_logits: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"bce_with_logits: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in GIVEN:
+            if not kind.is_floating_point:
+                raise TypeError(f"bce_with_logits: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -221,6 +256,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -373,20 +409,48 @@ def bce_with_logits_chain(
     return BCEWithLogitsChain(dlosses_probs, dlosses_likelihood, dlosses, dloss, dlogits, dtarget)
 
 
+class BCEWithLogitsAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dloss):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "bce_with_logits: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; bce_with_logits_atoms(...).loss is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class BCEWithLogitsFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, logits, target, weight, pos_weight):
         result = bce_with_logits_forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
-        return result.loss
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
+        return result.loss, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dloss):
-        dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = bce_with_logits_backward(dloss, *ctx.saved_tensors)
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
+            gradients = bce_with_logits_backward(of, *saved)
+        if again:
+            zero = BCEWithLogitsAgain.apply(behind, dloss)
+            gradients = BCEWithLogitsGradients(*[gradient - zero for gradient in gradients])
         return gradients.dlogits, gradients.dtarget, None, None
 
 
@@ -400,5 +464,15 @@ def bce_with_logits(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,) -> ().
     """
+    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "bce_with_logits: weight requires a gradient, and none is derived for it: pass"
+            " weight.detach()"
+        )
+    if isinstance(pos_weight, Tensor) and pos_weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "bce_with_logits: pos_weight requires a gradient, and none is derived for it: pass"
+            " pos_weight.detach()"
+        )
     weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    return BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)
+    return BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)[0]

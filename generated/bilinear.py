@@ -25,9 +25,13 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of bilinear is differentiated again, as second derivatives
+  are not derived yet: bilinear_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
@@ -122,6 +126,9 @@ def _checked(
                     if len(known) == MOST_KNOWN:
                         known.clear()
                     known[kind] = converts, sizes, leads, merged
+            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
+                with torch.autocast(args[like].device.type, enabled=False):
+                    return checked(*args, **kwargs)
             if merged:
                 tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
                 args = [*tensors, *args[count:]]
@@ -139,6 +146,25 @@ def _checked(
         return checked
 
     return decorate
+
+
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"bilinear: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
 
 
 def _converted(tensor: Tensor) -> Tensor:
@@ -171,14 +197,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"bilinear: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"bilinear: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -189,6 +215,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -317,20 +344,48 @@ def bilinear_chain(
     return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
 
 
+class BilinearAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "bilinear: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; bilinear_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class BilinearFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x1, x2, weight, bias):
         result = bilinear_forward(x1, x2, weight, bias)
-        ctx.save_for_backward(result.x1, result.x2, result.weight, result.through)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x1, result.x2, result.weight, result.through)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = bilinear_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = bilinear_backward(of, *saved)
+        if again:
+            zero = BilinearAgain.apply(behind, dy)
+            gradients = BilinearGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx1, gradients.dx2, gradients.dweight, gradients.dbias if ctx.needs_input_grad[3] else None
 
 
@@ -339,4 +394,4 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,) -> (*N, H).
     """
-    return BilinearFunction.apply(x1, x2, weight, bias)
+    return BilinearFunction.apply(x1, x2, weight, bias)[0]

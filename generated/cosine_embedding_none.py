@@ -21,15 +21,23 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point; target may be of booleans or integers.
+- TypeError where margin or eps is no number of Python's or numpy's, as a tensor.
+- RuntimeError where target requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; target may be of
+  booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of cosine_embedding_none is differentiated again, as second
+  derivatives are not derived yet: cosine_embedding_none_atoms is plain torch, for autograd to any
+  order, for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -145,6 +153,45 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dlosses" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"cosine_embedding_none: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cosine_embedding_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -157,17 +204,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"cosine_embedding_none: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
-        if name not in GIVEN and not kind.is_floating_point:
-            raise TypeError(f"cosine_embedding_none: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"cosine_embedding_none: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in GIVEN:
+            if not kind.is_floating_point:
+                raise TypeError(f"cosine_embedding_none: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -178,6 +225,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -231,6 +279,10 @@ def cosine_embedding_none_forward(
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     product = (x1 * x2).sum(1)
     norms_term = (x1 ** 2).sum(1) + eps
     norms_term_2 = (x2 ** 2).sum(1) + eps
@@ -275,6 +327,8 @@ def cosine_embedding_none_backward(
     Shapes: dlosses (*N,), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,), norms_term_2
     (*N,), norms (*N,), cosine (*N,).
     """
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
     dcosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0))
     dx1 = dcosine[:, None] * (x2 / norms[:, None] - cosine[:, None] / norms_term[:, None] * x1)
     dx2 = dcosine[:, None] * (x1 / norms[:, None] - cosine[:, None] / norms_term_2[:, None] * x2)
@@ -293,6 +347,10 @@ def cosine_embedding_none_atoms(
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     product = (x1 * x2).sum(1)
     norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
     cosine = product / norms
@@ -326,6 +384,10 @@ def cosine_embedding_none_chain(
     Shapes: dlosses (*N,), x1 (*N, C), x2 (*N, C), target (*N,), product (*N,), norms (*N,),
     cosine (*N,), excess (*N,), losses (*N,).
     """
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     dexcess = torch.where(target == 1, 0, torch.where((target == -1) & (excess >= 0), dlosses, 0))
     dcosine = dexcess + torch.where(target == 1, -dlosses, 0)
     dnorms = -dcosine * cosine / norms
@@ -341,21 +403,49 @@ def cosine_embedding_none_chain(
     return CosineEmbeddingNoneChain(dproduct, dnorms, dcosine, dexcess, dlosses, dx1, dx2)
 
 
+class CosineEmbeddingNoneAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dlosses):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; cosine_embedding_none_atoms(...).losses is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class CosineEmbeddingNoneFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x1, x2, target, margin, eps):
         result = cosine_embedding_none_forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(result.x1, result.x2, result.target, result.norms_term, result.norms_term_2, result.norms, result.cosine)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x1, result.x2, result.target, result.norms_term, result.norms_term_2, result.norms, result.cosine)
         ctx.numbers = (result.margin,)
-        return result.losses
+        return result.losses, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dlosses):
-        dlosses = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-        gradients = cosine_embedding_none_backward(dlosses, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
+            gradients = cosine_embedding_none_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = CosineEmbeddingNoneAgain.apply(behind, dlosses)
+            gradients = CosineEmbeddingNoneGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx1, gradients.dx2, None, None, None
 
 
@@ -370,4 +460,9 @@ def cosine_embedding_none(
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,) -> (*N,).
     """
-    return CosineEmbeddingNoneFunction.apply(x1, x2, target, margin, eps)
+    if isinstance(target, Tensor) and target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "cosine_embedding_none: target requires a gradient, and none is derived for it: pass"
+            " target.detach()"
+        )
+    return CosineEmbeddingNoneFunction.apply(x1, x2, target, margin, eps)[0]

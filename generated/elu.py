@@ -20,15 +20,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError where alpha is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of elu is differentiated again, as second derivatives are
+  not derived yet: elu_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -122,6 +128,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"elu: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"elu: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -134,14 +169,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"elu: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"elu: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -152,6 +187,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -193,6 +229,8 @@ def elu_forward(x: Tensor, alpha: float = 1) -> EluForward:
 
     Shapes: x (*N,).
     """
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
     y = torch.where(x <= 0, alpha * torch.expm1(x), x)
     return EluForward(y, x, alpha)
 
@@ -203,6 +241,8 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
     dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
     return EluGradients(dx)
 
@@ -213,6 +253,8 @@ def elu_atoms(x: Tensor, alpha: float = 1) -> EluAtoms:
 
     Shapes: x (*N,).
     """
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
     y = torch.where(x <= 0, alpha * (torch.exp(x) - 1), x)
     return EluAtoms(y)
 
@@ -223,8 +265,29 @@ def elu_chain(dy: Tensor, x: Tensor, y: Tensor, alpha: float = 1) -> EluChain:
 
     Shapes: dy (*N,), x (*N,), y (*N,).
     """
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
     dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
     return EluChain(dy, dx)
+
+
+class EluAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "elu: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; elu_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
 
 
 class EluFunction(torch.autograd.Function):
@@ -233,15 +296,24 @@ class EluFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, alpha):
         result = elu_forward(x, alpha)
-        ctx.save_for_backward(result.x)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x)
         ctx.numbers = (result.alpha,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = elu_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = elu_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = EluAgain.apply(behind, dy)
+            gradients = EluGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, None
 
 
@@ -250,4 +322,4 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return EluFunction.apply(x, alpha)
+    return EluFunction.apply(x, alpha)[0]

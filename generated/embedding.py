@@ -21,9 +21,13 @@ At the edges:
 - IndexError where index is outside of 0 .. V - 1.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of embedding is differentiated again, as second derivatives
+  are not derived yet: embedding_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
@@ -132,6 +136,29 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"embedding: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in LABELS:
+            converts |= tensor.dtype != torch.int64
+    return converts
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     if not tensor.is_floating_point():
@@ -146,16 +173,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"embedding: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
             raise TypeError(f"embedding: {name} must be of an integer dtype, got {kind}")
-        if name not in LABELS and not kind.is_floating_point:
-            raise TypeError(f"embedding: {name} must be floating point, got {kind}")
-        converts |= kind in HALF or (name in LABELS and kind != torch.int64)
+        if name not in LABELS:
+            if not kind.is_floating_point:
+                raise TypeError(f"embedding: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -166,6 +194,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -256,21 +285,49 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     return EmbeddingChain(dy, dtable)
 
 
+class EmbeddingAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "embedding: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; embedding_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class EmbeddingFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, index, table):
         result = embedding_forward(index, table)
-        ctx.save_for_backward(result.index)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.index)
         ctx.numbers = (result.V,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = embedding_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = embedding_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = EmbeddingAgain.apply(behind, dy)
+            gradients = EmbeddingGradients(*[gradient - zero for gradient in gradients])
         return None, gradients.dtable
 
 
@@ -279,4 +336,4 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E) -> (*N, E).
     """
-    return EmbeddingFunction.apply(index, table)
+    return EmbeddingFunction.apply(index, table)[0]

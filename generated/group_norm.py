@@ -29,15 +29,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point.
+- TypeError where eps is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of group_norm is differentiated again, as second
+  derivatives are not derived yet: group_norm_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -157,6 +163,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"group_norm: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"group_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -187,14 +222,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"group_norm: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"group_norm: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -205,6 +240,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if "groups" in sizes and "K" in sizes:
         sizes.setdefault("C", sizes["groups"] * sizes["K"])
     if "C" in sizes and "groups" in sizes and "K" in sizes and sizes["C"] != sizes["groups"] * sizes["K"]:
@@ -268,6 +304,8 @@ def group_norm_forward(
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     S = x.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     grouped = x.unflatten(1, (groups, K))
     mean = grouped.sum((2, 3), keepdim=True) / K / S
     diff = grouped - mean
@@ -332,6 +370,8 @@ def group_norm_atoms(
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     S = x.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     grouped = x.unflatten(1, (groups, K))
     mean = 1 / (K * S) * grouped.sum((2, 3), keepdim=True)
     diff = grouped - mean
@@ -379,6 +419,8 @@ def group_norm_chain(
     """
     K = grouped.shape[2]
     S = dy.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     dscaled = dy.unflatten(1, (groups, K))
     dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dscaled
     dinv_std = (dxhat * diff).sum((2, 3), keepdim=True)
@@ -404,20 +446,48 @@ def group_norm_chain(
     )
 
 
+class GroupNormAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "group_norm: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; group_norm_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class GroupNormFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x, gain, bias, groups, eps):
         result = group_norm_forward(x, gain, bias, groups, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = group_norm_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = group_norm_backward(of, *saved)
+        if again:
+            zero = GroupNormAgain.apply(behind, dy)
+            gradients = GroupNormGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, gradients.dgain if ctx.needs_input_grad[1] else None, gradients.dbias if ctx.needs_input_grad[2] else None, None, None
 
 
@@ -433,4 +503,4 @@ def group_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
     """
-    return GroupNormFunction.apply(x, gain, bias, groups, eps)
+    return GroupNormFunction.apply(x, gain, bias, groups, eps)[0]

@@ -20,9 +20,15 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point; target may be of booleans or integers.
+- RuntimeError where target requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; target may be of
+  booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of hinge is differentiated again, as second derivatives are
+  not derived yet: hinge_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -135,6 +141,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dloss" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"hinge: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"hinge: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -147,17 +182,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"hinge: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
-        if name not in GIVEN and not kind.is_floating_point:
-            raise TypeError(f"hinge: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"hinge: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in GIVEN:
+            if not kind.is_floating_point:
+                raise TypeError(f"hinge: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -168,6 +203,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -265,20 +301,48 @@ def hinge_chain(
     return HingeChain(dlosses_missing, dlosses, dloss, dx)
 
 
+class HingeAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dloss):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "hinge: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; hinge_atoms(...).loss is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class HingeFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x, target):
         result = hinge_forward(x, target)
-        ctx.save_for_backward(result.x, result.target)
-        return result.loss
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x, result.target)
+        return result.loss, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dloss):
-        dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = hinge_backward(dloss, *ctx.saved_tensors)
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
+            gradients = hinge_backward(of, *saved)
+        if again:
+            zero = HingeAgain.apply(behind, dloss)
+            gradients = HingeGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, None
 
 
@@ -287,4 +351,9 @@ def hinge(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return HingeFunction.apply(x, target)
+    if isinstance(target, Tensor) and target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "hinge: target requires a gradient, and none is derived for it: pass"
+            " target.detach()"
+        )
+    return HingeFunction.apply(x, target)[0]

@@ -26,15 +26,21 @@ At the edges:
   along it have the same ones there, and results get them back.
 - gain is 1 everywhere where it is left out.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point.
+- TypeError where eps is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of instance_norm is differentiated again, as second
+  derivatives are not derived yet: instance_norm_atoms is plain torch, for autograd to any order,
+  for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -150,6 +156,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"instance_norm: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"instance_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -180,14 +215,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"instance_norm: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"instance_norm: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -198,6 +233,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -251,6 +287,8 @@ def instance_norm_forward(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     S = x.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     mean = x.sum(2, keepdim=True) / S
     diff = x - mean
     diff = diff - diff.sum(2, keepdim=True) / S
@@ -304,6 +342,8 @@ def instance_norm_atoms(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     S = x.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     mean = 1 / S * x.sum(2, keepdim=True)
     diff = x - mean
     var = 1 / S * (diff ** 2).sum(2, keepdim=True)
@@ -339,6 +379,8 @@ def instance_norm_chain(
     var (N, C, *S=1), inv_std (N, C, *S=1), xhat (N, C, *S), y (N, C, *S).
     """
     S = dy.shape[2]
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum(2, keepdim=True)
     dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
@@ -350,20 +392,48 @@ def instance_norm_chain(
     return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+class InstanceNormAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "instance_norm: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; instance_norm_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class InstanceNormFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x, gain, bias, eps):
         result = instance_norm_forward(x, gain, bias, eps)
-        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = instance_norm_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = instance_norm_backward(of, *saved)
+        if again:
+            zero = InstanceNormAgain.apply(behind, dy)
+            gradients = InstanceNormGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, gradients.dgain if ctx.needs_input_grad[1] else None, gradients.dbias if ctx.needs_input_grad[2] else None, None
 
 
@@ -377,4 +447,4 @@ def instance_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
     """
-    return InstanceNormFunction.apply(x, gain, bias, eps)
+    return InstanceNormFunction.apply(x, gain, bias, eps)[0]

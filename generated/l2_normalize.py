@@ -20,15 +20,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError where eps is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of l2_normalize is differentiated again, as second
+  derivatives are not derived yet: l2_normalize_atoms is plain torch, for autograd to any order,
+  for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -127,6 +133,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"l2_normalize: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"l2_normalize: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -139,14 +174,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"l2_normalize: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"l2_normalize: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -157,6 +192,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -198,6 +234,8 @@ def l2_normalize_forward(x: Tensor, eps: float = 1e-12) -> L2NormalizeForward:
 
     Shapes: x (*N, C).
     """
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
     length = norm.clamp(min=eps)
     y = x / length
@@ -222,6 +260,8 @@ def l2_normalize_backward(
 
     Shapes: dy (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     dx = dy / length - torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0) * y
     return L2NormalizeGradients(dx)
 
@@ -232,6 +272,8 @@ def l2_normalize_atoms(x: Tensor, eps: float = 1e-12) -> L2NormalizeAtoms:
 
     Shapes: x (*N, C).
     """
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
     length = norm.clamp(min=eps)
     y = x / length
@@ -256,10 +298,31 @@ def l2_normalize_chain(
 
     Shapes: dy (*N, C), x (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
     """
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
     dlength = (-dy * y / length).sum(1, keepdim=True)
     dnorm = torch.where(eps <= norm, dlength, 0)
     dx = dy / length + 2 * (dnorm / (2 * norm)) * x
     return L2NormalizeChain(dnorm, dlength, dy, dx)
+
+
+class L2NormalizeAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "l2_normalize: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; l2_normalize_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
 
 
 class L2NormalizeFunction(torch.autograd.Function):
@@ -268,15 +331,24 @@ class L2NormalizeFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, eps):
         result = l2_normalize_forward(x, eps)
-        ctx.save_for_backward(result.norm, result.length, result.y)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.norm, result.length, result.y)
         ctx.numbers = (result.eps,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = l2_normalize_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = l2_normalize_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = L2NormalizeAgain.apply(behind, dy)
+            gradients = L2NormalizeGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, None
 
 
@@ -285,4 +357,4 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
     Shapes: x (*N, C) -> (*N, C).
     """
-    return L2NormalizeFunction.apply(x, eps)
+    return L2NormalizeFunction.apply(x, eps)[0]

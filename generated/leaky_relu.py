@@ -19,15 +19,21 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError where negative_slope is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of leaky_relu is differentiated again, as second
+  derivatives are not derived yet: leaky_relu_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -121,6 +127,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"leaky_relu: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"leaky_relu: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -133,14 +168,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"leaky_relu: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"leaky_relu: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -151,6 +186,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -192,6 +228,8 @@ def leaky_relu_forward(x: Tensor, negative_slope: float = 0.01) -> LeakyReluForw
 
     Shapes: x (*N,).
     """
+    if not isinstance(negative_slope, (float, int)):
+        negative_slope = _number("negative_slope", negative_slope)
     y = torch.where(x > 0, x, negative_slope * x)
     return LeakyReluForward(y, x, negative_slope)
 
@@ -202,6 +240,8 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> LeakyRe
 
     Shapes: dy (*N,), x (*N,).
     """
+    if not isinstance(negative_slope, (float, int)):
+        negative_slope = _number("negative_slope", negative_slope)
     dx = dy * torch.where(x > 0, dy.new_tensor(1), negative_slope)
     return LeakyReluGradients(dx)
 
@@ -212,6 +252,8 @@ def leaky_relu_atoms(x: Tensor, negative_slope: float = 0.01) -> LeakyReluAtoms:
 
     Shapes: x (*N,).
     """
+    if not isinstance(negative_slope, (float, int)):
+        negative_slope = _number("negative_slope", negative_slope)
     y = torch.where(x > 0, x, negative_slope * x)
     return LeakyReluAtoms(y)
 
@@ -227,8 +269,29 @@ def leaky_relu_chain(
 
     Shapes: dy (*N,), x (*N,), y (*N,).
     """
+    if not isinstance(negative_slope, (float, int)):
+        negative_slope = _number("negative_slope", negative_slope)
     dx = dy * torch.where(x > 0, dy.new_tensor(1), negative_slope)
     return LeakyReluChain(dy, dx)
+
+
+class LeakyReluAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "leaky_relu: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; leaky_relu_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
 
 
 class LeakyReluFunction(torch.autograd.Function):
@@ -237,15 +300,24 @@ class LeakyReluFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, negative_slope):
         result = leaky_relu_forward(x, negative_slope)
-        ctx.save_for_backward(result.x)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x)
         ctx.numbers = (result.negative_slope,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = leaky_relu_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = leaky_relu_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = LeakyReluAgain.apply(behind, dy)
+            gradients = LeakyReluGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, None
 
 
@@ -254,4 +326,4 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return LeakyReluFunction.apply(x, negative_slope)
+    return LeakyReluFunction.apply(x, negative_slope)[0]

@@ -33,9 +33,13 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of lstm_cell is differentiated again, as second derivatives
+  are not derived yet: lstm_cell_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
@@ -166,6 +170,9 @@ def _checked(
                     if len(known) == MOST_KNOWN:
                         known.clear()
                     known[kind] = converts, sizes, leads, merged
+            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
+                with torch.autocast(args[like].device.type, enabled=False):
+                    return checked(*args, **kwargs)
             if merged:
                 tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
                 args = [*tensors, *args[count:]]
@@ -183,6 +190,25 @@ def _checked(
         return checked
 
     return decorate
+
+
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"lstm_cell: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
 
 
 def _converted(tensor: Tensor) -> Tensor:
@@ -215,7 +241,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     sizes["State"], owner["State"] = 2, "the mathematics"
     sizes["Gate"], owner["Gate"] = 4, "the mathematics"
     for (name, axes), tensor in zip(layouts.items(), arguments):
@@ -224,7 +250,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"lstm_cell: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -235,6 +261,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if "Gate" in sizes and "H" in sizes:
         sizes.setdefault("P", sizes["Gate"] * sizes["H"])
     if "P" in sizes and "Gate" in sizes and "H" in sizes and sizes["P"] != sizes["Gate"] * sizes["H"]:
@@ -513,20 +540,48 @@ def lstm_cell_chain(
     )
 
 
+class LSTMCellAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "lstm_cell: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; lstm_cell_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class LSTMCellFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
         result = lstm_cell_forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f, result.g, result.o, result.shown)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f, result.g, result.o, result.shown)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = lstm_cell_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 7
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = lstm_cell_backward(of, *saved)
+        if again:
+            zero = LSTMCellAgain.apply(behind, dy)
+            gradients = LSTMCellGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, gradients.dh, gradients.dc, gradients.dweight_ih, gradients.dweight_hh, gradients.dbias_ih if ctx.needs_input_grad[5] else None, gradients.dbias_hh if ctx.needs_input_grad[6] else None
 
 
@@ -543,4 +598,4 @@ def lstm_cell(
 
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,) -> (State, *N, H).
     """
-    return LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+    return LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]

@@ -27,15 +27,23 @@ At the edges:
 - B stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - mask is broadcast as torch broadcasts, by masked_attention alone.
-- TypeError for inputs that are not floating point; mask may be of booleans or integers.
+- TypeError where scale is no number of Python's or numpy's, as a tensor.
+- RuntimeError where mask requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; mask may be of
+  booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of masked_attention is differentiated again, as second
+  derivatives are not derived yet: masked_attention_atoms is plain torch, for autograd to any
+  order, for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -129,6 +137,9 @@ def _checked(
                     if len(known) == MOST_KNOWN:
                         known.clear()
                     known[kind] = converts, sizes, leads, merged
+            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
+                with torch.autocast(args[like].device.type, enabled=False):
+                    return checked(*args, **kwargs)
             if merged:
                 tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
                 args = [*tensors, *args[count:]]
@@ -154,6 +165,45 @@ def _checked(
         return checked
 
     return decorate
+
+
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"masked_attention: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"masked_attention: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"masked_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
 
 
 def _converted(tensor: Tensor) -> Tensor:
@@ -185,17 +235,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"masked_attention: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
-        if name not in GIVEN and not kind.is_floating_point:
-            raise TypeError(f"masked_attention: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"masked_attention: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in GIVEN:
+            if not kind.is_floating_point:
+                raise TypeError(f"masked_attention: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -206,6 +256,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if "S" in sizes and sizes["S"] == 0:
         raise ValueError(
             f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 where S = {sizes['S']}"
@@ -265,6 +316,8 @@ def masked_attention_forward(
     """
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     scores = scale * (query @ key.mT)
     scores_chosen = torch.where(mask != 0, scores, -math.inf)
     probs_kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
@@ -294,6 +347,8 @@ def masked_attention_backward(
 
     Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
     """
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     dprobs = dy @ value.mT
     dvalue = probs.mT @ dy
     dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
@@ -321,6 +376,8 @@ def masked_attention_atoms(
     """
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     scores = scale * (query @ key.mT)
     probs_counts = torch.where(mask != 0, torch.exp(scores), 0)
     probs_kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
@@ -364,6 +421,8 @@ def masked_attention_chain(
     T = dy.shape[1]
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     dprobs = dy @ value.mT
     dprobs_nothing = (-dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)).sum(2, keepdim=True)
     dprobs_kept = dy.new_zeros(B, T, 1)
@@ -388,21 +447,49 @@ def masked_attention_chain(
     )
 
 
+class MaskedAttentionAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "masked_attention: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; masked_attention_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class MaskedAttentionFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, query, key, value, mask, scale):
         result = masked_attention_forward(query, key, value, mask, scale)
-        ctx.save_for_backward(result.query, result.key, result.value, result.probs)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.query, result.key, result.value, result.probs)
         ctx.numbers = (result.scale,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = masked_attention_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = masked_attention_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = MaskedAttentionAgain.apply(behind, dy)
+            gradients = MaskedAttentionGradients(*[gradient - zero for gradient in gradients])
         return gradients.dquery, gradients.dkey, gradients.dvalue, None, None
 
 
@@ -417,5 +504,10 @@ def masked_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), mask (*B, T, S) -> (*B, T, F).
     """
+    if isinstance(mask, Tensor) and mask.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "masked_attention: mask requires a gradient, and none is derived for it: pass"
+            " mask.detach()"
+        )
     mask = _expanded(mask, "*B T S", (query, key, value))
-    return MaskedAttentionFunction.apply(query, key, value, mask, scale)
+    return MaskedAttentionFunction.apply(query, key, value, mask, scale)[0]

@@ -22,15 +22,22 @@ At the edges:
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
-- TypeError for inputs that are not floating point; weight may be of booleans or integers.
+- RuntimeError where weight requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; weight may be of
+  booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of nll is differentiated again, as second derivatives are
+  not derived yet: nll_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from operator import index as _index
 from typing import NamedTuple
 
 import torch
@@ -150,6 +157,46 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dloss" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"nll: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in LABELS:
+            converts |= tensor.dtype != torch.int64
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"nll: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
+def _whole(name: str, value) -> int:
+    """A whole number as one of Python's; TypeError for what is none."""
+    try:
+        return _index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"nll: {name} must be a whole number, got {kind}") from None
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     if not tensor.is_floating_point():
@@ -182,19 +229,19 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"nll: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nll: {name} must be of an integer dtype, got {kind}")
-        if name not in (*LABELS, *GIVEN) and not kind.is_floating_point:
-            raise TypeError(f"nll: {name} must be floating point, got {kind}")
-        converts |= kind in HALF or (name in LABELS and kind != torch.int64)
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"nll: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in (*LABELS, *GIVEN):
+            if not kind.is_floating_point:
+                raise TypeError(f"nll: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -205,6 +252,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -282,6 +330,8 @@ def nll_forward(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     C = logprobs.shape[1]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logprobs.dtype)
     losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
     counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -328,6 +378,8 @@ def nll_atoms(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     C = logprobs.shape[1]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logprobs.dtype)
     losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
     counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -360,6 +412,8 @@ def nll_chain(
     N = logprobs.shape[0]
     C = logprobs.shape[1]
     S = logprobs.shape[2]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, dloss.dtype)
     dcounted = (-dloss * loss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
@@ -368,20 +422,48 @@ def nll_chain(
     return NLLChain(dlosses, dcounted, dloss, dlogprobs)
 
 
+class NLLAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dloss):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "nll: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; nll_atoms(...).loss is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class NLLFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, logprobs, labels, weight, ignore_index):
         result = nll_forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(result.labels, result.labels_kept, result.weight, result.counted_sum_2)
-        return result.loss
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.counted_sum_2)
+        return result.loss, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dloss):
-        dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = nll_backward(dloss, *ctx.saved_tensors)
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
+            gradients = nll_backward(of, *saved)
+        if again:
+            zero = NLLAgain.apply(behind, dloss)
+            gradients = NLLGradients(*[gradient - zero for gradient in gradients])
         return gradients.dlogprobs, None, None, None
 
 
@@ -395,4 +477,9 @@ def nll(
 
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,) -> ().
     """
-    return NLLFunction.apply(logprobs, labels, weight, ignore_index)
+    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "nll: weight requires a gradient, and none is derived for it: pass"
+            " weight.detach()"
+        )
+    return NLLFunction.apply(logprobs, labels, weight, ignore_index)[0]

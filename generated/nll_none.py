@@ -22,15 +22,22 @@ At the edges:
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
-- TypeError for inputs that are not floating point; weight may be of booleans or integers.
+- RuntimeError where weight requires a gradient: it has none.
+- TypeError for inputs that are not floating point, or not all of one format; weight may be of
+  booleans, integers, or any format that the one computed in holds.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of nll_none is differentiated again, as second derivatives
+  are not derived yet: nll_none_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from operator import index as _index
 from typing import NamedTuple
 
 import torch
@@ -145,6 +152,46 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dlosses" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"nll_none: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    computed = torch.float32 if halves else next(iter(formats), None)
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in LABELS:
+            converts |= tensor.dtype != torch.int64
+        if name in GIVEN and computed is not None:
+            if torch.promote_types(tensor.dtype, computed) != computed:
+                raise TypeError(
+                    f"nll_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+                    f" convert it, as in {name}.to({computed})"
+                )
+            converts |= tensor.dtype != computed
+    return converts
+
+
+def _whole(name: str, value) -> int:
+    """A whole number as one of Python's; TypeError for what is none."""
+    try:
+        return _index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"nll_none: {name} must be a whole number, got {kind}") from None
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     if not tensor.is_floating_point():
@@ -177,19 +224,19 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"nll_none: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nll_none: {name} must be of an integer dtype, got {kind}")
-        if name not in (*LABELS, *GIVEN) and not kind.is_floating_point:
-            raise TypeError(f"nll_none: {name} must be floating point, got {kind}")
-        converts |= kind in HALF or (name in LABELS and kind != torch.int64)
         if name in GIVEN and kind.is_complex:
             raise TypeError(f"nll_none: {name} must be real, got {kind}")
-        converts |= name in GIVEN and not kind.is_floating_point
+        if name not in (*LABELS, *GIVEN):
+            if not kind.is_floating_point:
+                raise TypeError(f"nll_none: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -200,6 +247,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -277,6 +325,8 @@ def nll_none_forward(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     C = logprobs.shape[1]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logprobs.dtype)
     losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
     return NLLNoneForward(losses, labels, labels_kept, weight)
@@ -319,6 +369,8 @@ def nll_none_atoms(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     C = logprobs.shape[1]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logprobs.dtype)
     losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
     return NLLNoneAtoms(losses)
@@ -345,10 +397,31 @@ def nll_none_chain(
     N = dlosses.shape[0]
     C = logprobs.shape[1]
     S = dlosses.shape[1]
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
     labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, dlosses.dtype)
     dlogprobs = dlosses.new_zeros(N, C, S)
     dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1))
     return NLLNoneChain(dlosses, dlogprobs)
+
+
+class NLLNoneAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dlosses):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "nll_none: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; nll_none_atoms(...).losses is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
 
 
 class NLLNoneFunction(torch.autograd.Function):
@@ -357,14 +430,23 @@ class NLLNoneFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logprobs, labels, weight, ignore_index):
         result = nll_none_forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(result.labels, result.labels_kept, result.weight)
-        return result.losses
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight)
+        return result.losses, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dlosses):
-        dlosses = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-        gradients = nll_none_backward(dlosses, *ctx.saved_tensors)
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
+            gradients = nll_none_backward(of, *saved)
+        if again:
+            zero = NLLNoneAgain.apply(behind, dlosses)
+            gradients = NLLNoneGradients(*[gradient - zero for gradient in gradients])
         return gradients.dlogprobs, None, None, None
 
 
@@ -378,4 +460,9 @@ def nll_none(
 
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,) -> (N, *S).
     """
-    return NLLNoneFunction.apply(logprobs, labels, weight, ignore_index)
+    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "nll_none: weight requires a gradient, and none is derived for it: pass"
+            " weight.detach()"
+        )
+    return NLLNoneFunction.apply(logprobs, labels, weight, ignore_index)[0]

@@ -27,9 +27,13 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of rnn_cell is differentiated again, as second derivatives
+  are not derived yet: rnn_cell_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
@@ -128,6 +132,9 @@ def _checked(
                     if len(known) == MOST_KNOWN:
                         known.clear()
                     known[kind] = converts, sizes, leads, merged
+            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
+                with torch.autocast(args[like].device.type, enabled=False):
+                    return checked(*args, **kwargs)
             if merged:
                 tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
                 args = [*tensors, *args[count:]]
@@ -145,6 +152,25 @@ def _checked(
         return checked
 
     return decorate
+
+
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"rnn_cell: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
 
 
 def _converted(tensor: Tensor) -> Tensor:
@@ -177,14 +203,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"rnn_cell: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"rnn_cell: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -195,6 +221,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -341,20 +368,48 @@ def rnn_cell_chain(
     return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
+class RNNCellAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "rnn_cell: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; rnn_cell_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class RNNCellFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
         result = rnn_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(result.x, result.h, result.weight_ih, result.weight_hh, result.y)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.y)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = rnn_cell_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 6
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = rnn_cell_backward(of, *saved)
+        if again:
+            zero = RNNCellAgain.apply(behind, dy)
+            gradients = RNNCellGradients(*[gradient - zero for gradient in gradients])
         return gradients.dx, gradients.dh, gradients.dweight_ih, gradients.dweight_hh, gradients.dbias_ih if ctx.needs_input_grad[4] else None, gradients.dbias_hh if ctx.needs_input_grad[5] else None
 
 
@@ -370,4 +425,4 @@ def rnn_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,) -> (*N, H).
     """
-    return RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    return RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]

@@ -26,15 +26,21 @@ At the edges:
 - NaN where E is 0: scale divides by it.
 - B stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError where scale is no number of Python's or numpy's, as a tensor.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of scaled_dot_product_attention is differentiated again, as
+  second derivatives are not derived yet: scaled_dot_product_attention_atoms is plain torch, for
+  autograd to any order, for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -120,6 +126,9 @@ def _checked(
                     if len(known) == MOST_KNOWN:
                         known.clear()
                     known[kind] = converts, sizes, leads, merged
+            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
+                with torch.autocast(args[like].device.type, enabled=False):
+                    return checked(*args, **kwargs)
             if merged:
                 tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
                 args = [*tensors, *args[count:]]
@@ -142,6 +151,35 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"scaled_dot_product_attention: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
+def _number(name: str, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"scaled_dot_product_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -154,14 +192,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"scaled_dot_product_attention: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"scaled_dot_product_attention: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -172,6 +210,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if "S" in sizes and sizes["S"] == 0:
         raise ValueError(
             f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {sizes['S']}"
@@ -230,6 +269,8 @@ def scaled_dot_product_attention_forward(
     """
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     scores = scale * (query @ key.mT)
     exp_scores_shifted = torch.exp(scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
     probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
@@ -256,6 +297,8 @@ def scaled_dot_product_attention_backward(
 
     Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
     """
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     dprobs = dy @ value.mT
     dvalue = probs.mT @ dy
     dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
@@ -282,6 +325,8 @@ def scaled_dot_product_attention_atoms(
     """
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     scores = scale * (query @ key.mT)
     probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)
     y = probs @ value
@@ -312,6 +357,8 @@ def scaled_dot_product_attention_chain(
     """
     E = query.shape[2]
     scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
     dprobs = dy @ value.mT
     dscores = (
         dprobs * probs
@@ -323,21 +370,49 @@ def scaled_dot_product_attention_chain(
     return ScaledDotProductAttentionChain(dscores, dprobs, dy, dquery, dkey, dvalue)
 
 
+class ScaledDotProductAttentionAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class ScaledDotProductAttentionFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, query, key, value, scale):
         result = scaled_dot_product_attention_forward(query, key, value, scale)
-        ctx.save_for_backward(result.query, result.key, result.value, result.probs)
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.query, result.key, result.value, result.probs)
         ctx.numbers = (result.scale,)
-        return result.y
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = scaled_dot_product_attention_backward(dy, *ctx.saved_tensors, *ctx.numbers)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = scaled_dot_product_attention_backward(of, *saved, *ctx.numbers)
+        if again:
+            zero = ScaledDotProductAttentionAgain.apply(behind, dy)
+            gradients = ScaledDotProductAttentionGradients(*[gradient - zero for gradient in gradients])
         return gradients.dquery, gradients.dkey, gradients.dvalue, None
 
 
@@ -351,4 +426,4 @@ def scaled_dot_product_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F) -> (*B, T, F).
     """
-    return ScaledDotProductAttentionFunction.apply(query, key, value, scale)
+    return ScaledDotProductAttentionFunction.apply(query, key, value, scale)[0]

@@ -21,9 +21,13 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of softmax_nll is differentiated again, as second
+  derivatives are not derived yet: softmax_nll_atoms is plain torch, for autograd to any order,
+  for torch.func and for forward mode.
 """
 
 from __future__ import annotations
@@ -133,6 +137,29 @@ def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dloss" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"softmax_nll: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    converts = bool(halves)
+    for name, tensor in zip(layouts, arguments):
+        if name in LABELS:
+            converts |= tensor.dtype != torch.int64
+    return converts
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     if not tensor.is_floating_point():
@@ -145,16 +172,17 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
 
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
             raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {kind}")
-        if name not in LABELS and not kind.is_floating_point:
-            raise TypeError(f"softmax_nll: {name} must be floating point, got {kind}")
-        converts |= kind in HALF or (name in LABELS and kind != torch.int64)
+        if name not in LABELS:
+            if not kind.is_floating_point:
+                raise TypeError(f"softmax_nll: {name} must be floating point, got {kind}")
+            formats.setdefault(kind, name)
         axes = axes.split()
         if tensor.dim() != len(axes):
             expected, shape = ", ".join(axes), tuple(tensor.shape)
@@ -164,6 +192,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, i
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if "C" in sizes and sizes["C"] == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}"
@@ -289,20 +318,48 @@ def softmax_nll_chain(
     )
 
 
+class SoftmaxNLLAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dloss):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "softmax_nll: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; softmax_nll_atoms(...).loss is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class SoftmaxNLLFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, logits, labels):
         result = softmax_nll_forward(logits, labels)
-        ctx.save_for_backward(result.labels, result.probs)
-        return result.loss
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.labels, result.probs)
+        return result.loss, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dloss):
-        dloss = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-        gradients = softmax_nll_backward(dloss, *ctx.saved_tensors)
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
+            gradients = softmax_nll_backward(of, *saved)
+        if again:
+            zero = SoftmaxNLLAgain.apply(behind, dloss)
+            gradients = SoftmaxNLLGradients(*[gradient - zero for gradient in gradients])
         return gradients.dlogits, None
 
 
@@ -311,4 +368,4 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,) -> ().
     """
-    return SoftmaxNLLFunction.apply(logits, labels)
+    return SoftmaxNLLFunction.apply(logits, labels)[0]

@@ -20,9 +20,13 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point.
+- TypeError for inputs that are not floating point, or not all of one format.
 - ValueError for shapes that do not fit.
-- float16 and bfloat16 are computed in float32, and rounded once at the end.
+- float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
+  nothing changes.
+- NotImplementedError where a gradient of swiglu is differentiated again, as second derivatives
+  are not derived yet: swiglu_atoms is plain torch, for autograd to any order, for torch.func and
+  for forward mode.
 """
 
 from __future__ import annotations
@@ -128,6 +132,25 @@ def _checked(
     return decorate
 
 
+def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
+    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
+    inputs, each with the first that has it.
+
+    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
+    is what the forward saved.
+    """
+    halves = [format for format in HALF if format in formats]
+    if halves and "dy" in layouts:
+        formats.pop(torch.float32, None)
+    if len(formats) > 1:
+        (one, first), (other, second) = list(formats.items())[:2]
+        raise TypeError(
+            f"swiglu: {first} is of {one}, but {second} of {other}: convert one of them,"
+            f" as in {second}.to({first}.dtype)"
+        )
+    return bool(halves)
+
+
 def _converted(tensor: Tensor) -> Tensor:
     """The tensor in the format that is computed in."""
     return tensor.float() if tensor.dtype in HALF else tensor
@@ -140,14 +163,14 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
     TypeError for a wrong kind, ValueError for a wrong shape.
     """
     leads, merged = {}, []
-    converts, sizes, owner = False, {"1": 1}, {"1": "a kept dimension"}
+    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
     for (name, axes), tensor in zip(layouts.items(), arguments):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"swiglu: {name} must be a tensor, got {type(tensor).__name__}")
         kind = tensor.dtype
         if not kind.is_floating_point:
             raise TypeError(f"swiglu: {name} must be floating point, got {kind}")
-        converts |= kind in HALF
+        formats.setdefault(kind, name)
         axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
         merged.append(shape)
         if len(shape) != len(axes):
@@ -158,6 +181,7 @@ def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
                 other = f"{owner[axis]} has {axis} = {sizes[axis]}"
                 raise ValueError(f"{name} has {axis} = {size}, but {other}")
             owner.setdefault(axis, name)
+    converts = _converts(layouts, arguments, formats)
     if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
         merged.clear()
     return converts, sizes, leads, merged
@@ -254,20 +278,48 @@ def swiglu_chain(
     return SwigluChain(dopened_s, dopened, dy, dgate, dx)
 
 
+class SwigluAgain(torch.autograd.Function):
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
+
+    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, behind, dy):
+        return behind.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        raise NotImplementedError(
+            "swiglu: a gradient of it is differentiated again, but second derivatives are"
+            " not derived yet; swiglu_atoms(...).y is the same in plain torch, which"
+            " autograd differentiates to any order"
+        )
+
+
 class SwigluFunction(torch.autograd.Function):
     """Autograd's view of the pair: the forward above, the closed form behind it."""
 
     @staticmethod
     def forward(ctx, gate, x):
         result = swiglu_forward(gate, x)
-        ctx.save_for_backward(result.gate, result.x)
-        return result.y
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(behind, result.gate, result.x)
+        return result.y, behind
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        dy = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-        gradients = swiglu_backward(dy, *ctx.saved_tensors)
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
+            gradients = swiglu_backward(of, *saved)
+        if again:
+            zero = SwigluAgain.apply(behind, dy)
+            gradients = SwigluGradients(*[gradient - zero for gradient in gradients])
         return gradients.dgate, gradients.dx
 
 
@@ -276,4 +328,4 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,) -> (*N,).
     """
-    return SwigluFunction.apply(gate, x)
+    return SwigluFunction.apply(gate, x)[0]
