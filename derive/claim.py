@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from sympy import Add, Expr
 
 from derive.chain import adjoint_of
-from derive.choices import written_in
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
-from derive.small_batch import SmallBatch, TotalDerivative
+from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.symbols import Axis, Tensor
 
 
@@ -73,7 +72,7 @@ def holds_on(claim: Claim, sizes: Mapping[Axis, int], test: ZeroTest) -> bool:
     def unfold(e: Expr, name: str) -> Expr:
         entries = batch.entries(claim.definition.by_name[name].tensor)
         values = zip(entries.values(), batch.computed(name).values(), strict=True)
-        return written_in(e, dict(values))
+        return with_definitions(e, dict(values))
 
     objective = [
         batch.entries(adjoint_of(tensor))[i] * value
@@ -94,7 +93,7 @@ def holds_for_every_size(claim: Claim) -> bool:
     """The same for sums with symbolic bounds; False also where that could not be shown."""
     try:
         return _is_derivative_of_indexed_sums(claim)
-    except NotShown:
+    except (NotShown, RecursionError):
         return False
 
 

@@ -41,7 +41,7 @@ from sympy import (
 from derive.choices import with_args
 from derive.definition import Definition
 from derive.exact import is_zero
-from derive.indexed_sum import IndexedSum
+from derive.indexed_sum import IndexedSum, OverIndices
 from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum
 from derive.positive import split_log
 from derive.symbols import Axis, Tensor
@@ -55,7 +55,7 @@ class NotShown(Exception):
     """The statement has no form in indexed sums."""
 
 
-class LargestAlong(Expr):
+class LargestAlong(OverIndices, Expr):
     """The largest value of ``operand`` over the bound indices; differentiable where it is
     unique.
     """
@@ -73,7 +73,7 @@ class LargestAlong(Expr):
         return operand.diff(variable).xreplace(places)
 
 
-class IndexOfLargest(Expr):
+class IndexOfLargest(OverIndices, Expr):
     """The k-th of the indices at which the operand is largest: its args are k, operand, indices."""
 
     is_integer = True

@@ -33,6 +33,7 @@ from sympy import (
     cosh,
     exp,
     expand,
+    factor_terms,
     log,
     ring,
     sign,
@@ -54,18 +55,34 @@ INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 class Indicator(Symbol):
     """0 or 1; of the indicators of one ``group`` at most one is 1.
 
-    The entries of a one-hot of unknown index.
+    The entries of a one-hot of unknown index, which may be that of the largest of some ``values``.
     """
 
-    __slots__ = ("group",)
+    __slots__ = ("group", "values")
 
-    def __new__(cls, name: str, group: str):
+    def __new__(cls, name: str, group: str, values: tuple[Expr, ...] = ()):
         self = Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
-        self.group = group
+        self.group, self.values = group, values
         return self
 
     def __getnewargs_ex__(self):
-        return (self.name, self.group), {}
+        return (self.name, self.group, self.values), {}
+
+
+def _without_squares(e: Expr) -> tuple[Expr, Expr]:
+    """What the sign of ``e`` is that of, and indicators that it is multiplied by: a square has
+    none, and sign(k*u) = k*sign(u) for a ``k`` of 0 or 1.
+    """
+    odd, indicators = [], []
+    for factor in Mul.make_args(factor_terms(e) if isinstance(e, (Add, Mul)) else e):
+        base, power = factor.as_base_exp()
+        if isinstance(factor, Indicator):
+            indicators.append(factor)
+        elif not (base.is_real and power.is_Integer):
+            odd.append(factor)
+        elif power % 2:
+            odd.append(base)
+    return Mul(*odd), Mul(*indicators)
 
 
 def is_zero(e: Expr, thorough: bool = True) -> bool:
@@ -234,14 +251,16 @@ class ZeroTest:
         return symbol
 
     def _signed(self, e: Expr) -> Expr:
-        inside = e.args[0]
+        inside, indicators = _without_squares(e.args[0])
         flip = inside.could_extract_minus_sign()
         inside = -inside if flip else inside
-        symbol = self._generator(("sign",), (inside,))
-        self.signs.add(symbol)
+        symbol: Expr = S.One
+        if inside != 1:
+            symbol = self._generator(("sign",), (inside,))
+            self.signs.add(symbol)
         if isinstance(e, Abs):
-            return symbol * self.rational(inside)
-        return -symbol if flip else symbol
+            return symbol * self.rational(-e.args[0] if flip else e.args[0])
+        return self.rational(indicators) * (-symbol if flip else symbol)
 
     def _choice(self, e: Piecewise) -> Expr:
         if not isinstance(whole := without_gap(e), Piecewise):
@@ -277,7 +296,8 @@ class ZeroTest:
 
     @staticmethod
     def _may_be_equal(mark: tuple, other: tuple) -> bool:
-        return all(a is None or b is None or a == b for a, b in zip(mark, other, strict=True))
+        pairs = zip(mark, other, strict=False)
+        return len(mark) == len(other) and all(a is None or b is None or a == b for a, b in pairs)
 
     def _fingerprint(self, e) -> int | None:
         """The value modulo a prime, with a random number for every symbol: equal for what is equal.

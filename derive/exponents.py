@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Abs, Add, Expr, Piecewise, cosh, exp, expand, log
+from sympy import Abs, Add, Expr, Piecewise, cosh, exp, expand, log, nan, zoo
 
 from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive
@@ -94,6 +94,6 @@ def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
 def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
     """Whether a choice is the larger, or the smaller, of two values."""
     values = [value for value, _ in choice.args]
-    if len(values) != 2 or any(value.has(Piecewise) for value in values):
+    if len(values) != 2 or any(value.has(Piecewise, nan, zoo) for value in values):
         return False
     return choice == extreme(*values, largest=largest)

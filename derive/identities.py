@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sympy import Add, Expr, Mul, Pow, cosh, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, S, cosh, sinh, tanh
 
 from derive.choice_rules import (
     choose_once,
@@ -83,7 +83,8 @@ def _cancel(node, knowledge):
     powers = node.as_powers_dict()
     for total in (f for f in node.args if isinstance(f, Add)):
         for divisor in sorted(_divisors_of_terms(total), key=lambda e: e.sort_key()):
-            if powers.get(divisor, 0) >= 1:
+            power = powers.get(divisor, S.Zero)
+            if power.is_number and power >= 1:
                 return node / total / divisor * Add(*(term * divisor for term in total.args))
     return None
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from sympy import Expr, Piecewise, Sum, Tuple
 
 
-class IndexedSum(Sum):
+class OverIndices:
+    """What holds an expression over indices of its own, which mean nothing outside."""
+
+    def has(self, *patterns) -> bool:
+        """As SymPy's, but a choice inside is none outside, as of an array node."""
+        return patterns != (Piecewise,) and super().has(*patterns)
+
+
+class IndexedSum(OverIndices, Sum):
     """``IndexedSum(e, (i, 1, n))``.
 
     SymPy's own `Sum` moves a `Piecewise` outside of itself, and outside of a sum in it whose index
@@ -16,7 +24,3 @@ class IndexedSum(Sum):
         self = Expr.__new__(cls, function, *(Tuple(*limit) for limit in limits))
         self.is_commutative = True
         return self
-
-    def has(self, *patterns) -> bool:
-        """As SymPy's, but a choice inside is none outside, as of an array node."""
-        return patterns != (Piecewise,) and super().has(*patterns)

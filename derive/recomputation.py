@@ -93,6 +93,8 @@ def _written_in(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | No
         e = unfolded(e, [t for t in unknown if t.at_home not in arguments])
     e = scales.safe(e)
     while not e.has(ArrayNode) and (unknown := unknown_in(e)):  # what made it safe has values too
+        if any(t.name not in relations.by_name for t in unknown):
+            return None
         e = unfolded(e, unknown)
     return None if e.has(ArrayNode) or scales.overflows(e) else e
 

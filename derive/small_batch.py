@@ -20,7 +20,7 @@ from itertools import product
 from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
 from sympy import Sum as IndexedSum
 
-from derive.choices import almost_everywhere, with_args
+from derive.choices import almost_everywhere, with_args, written_in
 from derive.definition import Definition
 from derive.exact import Indicator
 from derive.nodes import (
@@ -59,13 +59,26 @@ class LargestOf(Function):
 
 def selectors(entries: tuple[Expr, ...]) -> list[Expr]:
     """For each entry: 1 if it is the first largest one, else 0."""
-    return indicators(f"largest of {entries}", len(entries))
+    return indicators(f"largest of {entries}", len(entries), entries)
 
 
-def indicators(group: str, count: int) -> list[Expr]:
+def indicators(group: str, count: int, values: tuple[Expr, ...] = ()) -> list[Expr]:
     """0/1 symbols of which exactly one is 1: the last is written as 1 minus the others."""
-    free = [Indicator(f"{group}, {k}", group) for k in range(count - 1)]
+    free = [Indicator(f"{group}, {k}", group, values) for k in range(count - 1)]
     return [*free, Integer(1) - Add(*free)]
+
+
+def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
+    """``e`` with scalars replaced by what they are computed from: which of them is the largest is
+    which of those is.
+    """
+    selected = {}
+    for indicator in e.atoms(Indicator):
+        values = tuple(with_definitions(value, definitions) for value in indicator.values)
+        if values != indicator.values:
+            place = indicators(indicator.group, len(values), indicator.values).index(indicator)
+            selected[indicator] = selectors(values)[place]
+    return written_in(e, {**definitions, **selected})
 
 
 class TotalDerivative:

@@ -305,12 +305,16 @@ class Lowering:
         return [Assign(name, fitted(value, layout))]
 
     def pullback(self, t: Tensor, frame, picked) -> Value:
-        """The upstream gradient of a statement, times the derivative of its outermost function."""
+        """The upstream gradient of a statement, times the derivative of its outermost function:
+        values along the same axes, whichever of them the code will have.
+        """
         statement = self.statements[t.name.removeprefix("d")]
         e, along = statement.expression, dict(zip(t.home, t.axes, strict=True))
+        whole = axes_at(t, picked)
+        inner = tuple(axis for axis in frame if axis in whole)
 
         def lowered(part: Expr) -> Value:
-            return self.value(renamed(part, along), frame, picked)
+            return self.value(renamed(part, along), inner, picked)
 
         def at_hand(part: Expr) -> Value | None:
             known = self.saved is None or {t.name for t in tensors_in(part)} <= self.saved
@@ -326,7 +330,7 @@ class Lowering:
             slope = e.func(place).diff(place).xreplace({place: e.args[0]})
             slope = lowered(in_terms_of_output(slope, statement))
         dims = broadcast(part.dims for part in (upstream, argument, output) if part is not None)
-        return Pullback(name, upstream, argument, output, slope, dims=dims)
+        return arranged(Pullback(name, upstream, argument, output, slope, dims=dims), frame)
 
     def _slope_of_power(self, base: Value, exponent: Expr) -> Value:
         """r * u**(r - 1)"""
