@@ -17,9 +17,25 @@ from random_forwards.trial import CRASHED, REFUSED, RIGHT, WRONG, Outcome, tried
 from codegen.targets.torch import printer
 
 MOST = 3  # lines of a forward here; ``make fuzz`` takes 6
-COUNT = 200
-# What waits for the cause to be removed: by cause, the seeds of the first COUNT.
-KNOWN: dict[str, tuple[int, ...]] = {}
+COUNT = 246
+# What waits for its cause to be removed: by cause, the seeds of the first COUNT that meet it.
+KNOWN: dict[str, tuple[int, ...]] = {
+    "the operands of a pullback lie in different frames": (13, 225, 233, 239),
+    "a label is met with along its own axis, or a tensor along swapped ones": (25, 35, 102, 140),
+    "marks of different lengths are compared": (9, 30),
+    "a choice beside a quotient recurses without end": (32, 192, 203),
+    "an ignored label over a quotient": (93,),
+    "the arg max of a product that has a name is that of its factors": (172, 207),
+    "the sign of a choice by position": (244,),
+    "the logarithm of one and a sigmoid is not recognised": (190,),
+    "an axis of a fixed length that is flattened has no place": (219,),
+    "entries are equal but for a rounding, so the arg max is nobody's to say": (6,),
+    "takes more than 1.5 s": (
+        *(8, 14, 15, 19, 28, 39, 45, 56, 65, 78, 82, 83, 86, 95, 111, 118, 123, 127, 134, 137),
+        *(139, 143, 144, 146, 158, 161, 175, 176, 199, 200, 202, 204, 209, 237, 243),
+        *(150, 152, 180, 186, 188, 193, 223, 226, 230),
+    ),
+}
 SEEDS = [seed for seed in range(COUNT) if not any(seed in seeds for seeds in KNOWN.values())]
 TIME = 300.0  # seconds of computing after which a forward is given up, so that the suite ends
 

@@ -20,6 +20,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Lock, Thread
 
 STRETCH = 40  # cases that one process takes; then its caches go with it
 MOST_UNPROVED = 0.03
@@ -98,21 +99,33 @@ class Run:
         self.causes: dict[str, list[int]] = {}
         self.hashes: dict[int, str] = {}
         self.seconds = 0.0
+        self.workers: list[subprocess.Popen] = []
+        self.lock, self.over = Lock(), False
 
     def run(self) -> int:
-        workers = [self._started() for _ in range(self.options.workers)]
-        while workers:
-            for worker in list(workers):
-                line = worker.stdout.readline()
-                if line and time.monotonic() < self.end:
-                    self._received(json.loads(line))
-                    continue
-                workers.remove(worker)
+        threads = [Thread(target=self._work, daemon=True) for _ in range(self.options.workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, self.end - time.monotonic()))
+        with self.lock:
+            self.over = True
+            for worker in self.workers:
                 worker.kill()
-                worker.wait()
-                if time.monotonic() < self.end:
-                    workers.append(self._started())
-        return self._said()
+            return self._said()
+
+    def _work(self) -> None:
+        """One stretch after another, until the time is over."""
+        while not self.over:
+            with self.lock:
+                worker = self._started()
+                self.workers.append(worker)
+            for line in worker.stdout:
+                with self.lock:
+                    if self.over:
+                        return
+                    self._received(json.loads(line))
+            worker.wait()
 
     def _started(self) -> subprocess.Popen:
         command = [sys.executable, "-m", "random_forwards", "--stretch", str(self.next)]

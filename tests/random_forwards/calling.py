@@ -23,7 +23,7 @@ def block(m) -> Part | None:
         if name.startswith("lab"):
             arguments.append(m.label(own)[0])
             continue
-        fits = [t for t in m.tensors if t.order == own or (len(own) < 2 and t.axes == set(own))]
+        fits = [t for t in m.tensors if t.axes == set(own) and (t.order == own or len(own) < 2)]
         if name == "mask" or (not fits and name not in ("mask", "weight", "bias")):
             kind = "Given" if name in ("mask", "weight", "bias") else "Input"
             made = m.declared_as(own, kind)

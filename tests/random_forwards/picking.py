@@ -82,12 +82,12 @@ def likelihood(m) -> Part | None:
     if not along or a.high > 8:
         return None
     axis = m.chance.choice(along)
-    label, _ = m.label([t for t in m.known_order if t in a.axes and t != axis])
+    label, ignored = m.label([t for t in m.known_order if t in a.axes and t != axis])
     e = m.state(Part(f"exp({a.text})", a.axes, 0.001, 35.0)) if m.chance.random() < 0.4 else None
     counts = e.text if e else f"exp({a.text})"
     shares = Part(f"{counts} / Sum({counts}, {axis})", a.axes, 0.0, 1.0, parts.PRODUCT)
     probs = m.state(shares)
-    if m.chance.random() < 0.3:
+    if not ignored and m.chance.random() < 0.3:
         text = f"log(Sum(OneHot({label}, {axis}) * {probs.text}, {axis}))"
     else:
         text = f"-Sum(OneHot({label}, {axis}) * log({probs.text}), {axis})"
