@@ -91,11 +91,11 @@ def axis_order(
 ) -> list[Axis]:
     """Axes become dimensions in the order of first appearance among the inputs; a twin follows
     its original, what was flattened the last of its parts, and a part stands before the next one,
-    or after what was split. Of the ``given`` axes, those that are no parts come first: results
-    side by side.
+    or after what was split. Of the ``given`` axes, those that nothing is split into come first:
+    results side by side.
     """
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
-    parts = {part for own in flattened.values() for part in own}
+    parts = {part for flat, own in flattened.items() if flat in order for part in own}
     order = [axis for axis in given if axis not in order and axis not in parts] + order
     for flat, own in flattened.items():
         if flat in order:
