@@ -394,11 +394,11 @@ def cosine_embedding_none_chain(
     dproduct = dcosine / norms
     dx1 = (
         dproduct[:, None] * x2
-        + 2 * (dnorms[:, None] / (2 * norms[:, None])) * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
+        + 2 * (dnorms / (2 * norms))[:, None] * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
     )
     dx2 = (
         dproduct[:, None] * x1
-        + 2 * (dnorms[:, None] / (2 * norms[:, None])) * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
+        + 2 * (dnorms / (2 * norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
     return CosineEmbeddingNoneChain(dproduct, dnorms, dcosine, dexcess, dlosses, dx1, dx2)
 

@@ -408,11 +408,11 @@ def cosine_embedding_sum_chain(
     dlosses_product = dlosses_cosine / losses_norms
     dx1 = (
         dlosses_product[:, None] * x2
-        + 2 * (dlosses_norms[:, None] / (2 * losses_norms[:, None])) * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
+        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
     )
     dx2 = (
         dlosses_product[:, None] * x1
-        + 2 * (dlosses_norms[:, None] / (2 * losses_norms[:, None])) * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
+        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
     return CosineEmbeddingSumChain(
         dlosses_product,

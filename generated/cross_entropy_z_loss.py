@@ -579,7 +579,7 @@ def cross_entropy_z_loss_chain(
     dentropy_losses_logprobs.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dentropy_losses_picked * entropy_losses_counted, 0).unsqueeze(1))
     dentropy_losses_probs = dentropy_losses_logprobs / entropy_losses_probs
     dlogits = (
-        dlog_z[:, None] / torch.exp(logits).sum(1, keepdim=True) * torch.exp(logits)
+        (dlog_z / torch.exp(logits).sum(1))[:, None] * torch.exp(logits)
         + dentropy_losses_probs * entropy_losses_probs
         - (dentropy_losses_probs * entropy_losses_probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
     )

@@ -366,15 +366,18 @@ def info_nce_chain(
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     dof_all = (1 / N * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)
-    dsimilarity = dof_all[:, None] / torch.exp(similarity).sum(1, keepdim=True) * torch.exp(similarity)
+    dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)
     dkey = 1 / temperature * (dsimilarity.mT @ query) + down[:, None] / temperature * query
     dkey_length = (-dkey * key / key_length).sum(1, keepdim=True)
     dkey_norm = torch.where(key_norm >= 1e-12, dkey_length, 0)
     dquery = 1 / temperature * (dsimilarity @ key) + down[:, None] / temperature * key
     dquery_length = (-dquery * query / query_length).sum(1, keepdim=True)
     dquery_norm = torch.where(query_norm >= 1e-12, dquery_length, 0)
-    dqueries = dquery / query_length + 2 * (dquery_norm / (2 * query_norm)) * queries
-    dkeys = dkey / key_length + 2 * (dkey_norm / (2 * key_norm)) * keys
+    dqueries = (
+        dquery / query_length
+        + 2 * (dquery_norm[:, 0] / (2 * query_norm[:, 0]))[:, None] * queries
+    )
+    dkeys = dkey / key_length + 2 * (dkey_norm[:, 0] / (2 * key_norm[:, 0]))[:, None] * keys
     return InfoNCEChain(
         dquery_norm,
         dquery_length,

@@ -250,7 +250,7 @@ def logsumexp_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpChain:
 
     Shapes: dy (*N,), x (*N, C), y (*N,).
     """
-    dx = dy[:, None] / torch.exp(x).sum(1, keepdim=True) * torch.exp(x)
+    dx = (dy / torch.exp(x).sum(1))[:, None] * torch.exp(x)
     return LogsumexpChain(dy, dx)
 
 
