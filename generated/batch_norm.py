@@ -298,7 +298,7 @@ def batch_norm_chain(
         raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
     dxhat = gain * dy
     dinv_std = (dxhat * diff).sum(0, keepdim=True)
-    dvar = (dinv_std[0] * (-0.5 * (var[0] + eps) ** -1.5))[None]
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
     ddiff2 = (1 / (N - 1) * dvar).expand(N, C)
     ddiff = ddiff2 * (2 * diff) + inv_std * dxhat
     dmean = (-ddiff).sum(0, keepdim=True)

@@ -391,7 +391,7 @@ def batch_norm_biased_chain(
         raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum((0, 2), keepdim=True)
-    dvar = (dinv_std[0, :, 0] * (-0.5 * (var[0, :, 0] + eps) ** -1.5))[:, None][None]
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
     ddiff = inv_std * dxhat + 2 / (N * S) * dvar * diff
     dmean = (-ddiff).sum((0, 2), keepdim=True)
     dx = ddiff + 1 / (N * S) * dmean

@@ -424,7 +424,7 @@ def group_norm_chain(
     dscaled = dy.unflatten(1, (groups, K))
     dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dscaled
     dinv_std = (dxhat * diff).sum((2, 3), keepdim=True)
-    dvar = (dinv_std[:, :, 0, 0] * (-0.5 * (var[:, :, 0, 0] + eps) ** -1.5))[:, :, None, None]
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
     ddiff = inv_std * dxhat + 2 / (K * S) * dvar * diff
     dmean = (-ddiff).sum((2, 3), keepdim=True)
     dgrouped = ddiff + 1 / (K * S) * dmean

@@ -373,11 +373,8 @@ def info_nce_chain(
     dquery = 1 / temperature * (dsimilarity @ key) + down[:, None] / temperature * key
     dquery_length = (-dquery * query / query_length).sum(1, keepdim=True)
     dquery_norm = torch.where(query_norm >= 1e-12, dquery_length, 0)
-    dqueries = (
-        dquery / query_length
-        + 2 * (dquery_norm[:, 0] / (2 * query_norm[:, 0]))[:, None] * queries
-    )
-    dkeys = dkey / key_length + 2 * (dkey_norm[:, 0] / (2 * key_norm[:, 0]))[:, None] * keys
+    dqueries = dquery / query_length + 2 * (dquery_norm / (2 * query_norm)) * queries
+    dkeys = dkey / key_length + 2 * (dkey_norm / (2 * key_norm)) * keys
     return InfoNCEChain(
         dquery_norm,
         dquery_length,

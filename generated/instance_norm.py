@@ -383,7 +383,7 @@ def instance_norm_chain(
         eps = _number("eps", eps)
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum(2, keepdim=True)
-    dvar = (dinv_std[:, :, 0] * (-0.5 * (var[:, :, 0] + eps) ** -1.5))[:, :, None]
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
     ddiff = inv_std * dxhat + 2 / S * dvar * diff
     dmean = (-ddiff).sum(2, keepdim=True)
     dx = ddiff + 1 / S * dmean

@@ -302,7 +302,7 @@ def l2_normalize_chain(
         eps = _number("eps", eps)
     dlength = (-dy * y / length).sum(1, keepdim=True)
     dnorm = torch.where(eps <= norm, dlength, 0)
-    dx = dy / length + 2 * (dnorm[:, 0] / (2 * norm[:, 0]))[:, None] * x
+    dx = dy / length + 2 * (dnorm / (2 * norm)) * x
     return L2NormalizeChain(dnorm, dlength, dy, dx)
 
 

@@ -375,7 +375,7 @@ def layer_norm_chain(
         eps = _number("eps", eps)
     dxhat = gain * dy
     dinv_std = (dxhat * diff).sum(1, keepdim=True)
-    dvar = (dinv_std[:, 0] * (-0.5 * (var[:, 0] + eps) ** -1.5))[:, None]
+    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
     ddiff = inv_std * dxhat + 2 / C * dvar * diff
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean

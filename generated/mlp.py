@@ -547,7 +547,7 @@ def mlp_chain(
     dloss_logprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dloss_probs = dloss_logprobs / loss_probs
     dloss_counts_sum_inv = (dloss_probs * loss_counts).sum(1, keepdim=True)
-    dloss_counts_sum = (dloss_counts_sum_inv[:, 0] * -loss_counts_sum[:, 0] ** -2)[:, None]
+    dloss_counts_sum = dloss_counts_sum_inv * -loss_counts_sum ** -2
     dloss_counts = loss_counts_sum_inv * dloss_probs + dloss_counts_sum
     dloss_norm_logits = dloss_counts * loss_counts
     dloss_logit_maxes = (-dloss_norm_logits).sum(1, keepdim=True)
@@ -557,7 +557,7 @@ def mlp_chain(
     dhpreact = torch.ops.aten.tanh_backward(dh, h)
     dhpreact_xhat = bngain * dhpreact
     dhpreact_inv_std = (dhpreact_xhat * hpreact_diff).sum(0, keepdim=True)
-    dhpreact_var = (dhpreact_inv_std[0] * (-0.5 * (hpreact_var[0] + eps) ** -1.5))[None]
+    dhpreact_var = dhpreact_inv_std * (-0.5 * (hpreact_var + eps) ** -1.5)
     dhpreact_diff2 = (1 / (N - 1) * dhpreact_var).expand(N, H)
     dhpreact_diff = dhpreact_diff2 * (2 * hpreact_diff) + hpreact_inv_std * dhpreact_xhat
     dhpreact_mean = (-dhpreact_diff).sum(0, keepdim=True)

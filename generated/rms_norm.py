@@ -338,7 +338,7 @@ def rms_norm_chain(
         eps = _number("eps", eps)
     dxhat = gain * dy
     dinv_rms = (dxhat * x).sum(1, keepdim=True)
-    dsquare = (dinv_rms[:, 0] * (-0.5 * (square[:, 0] + eps) ** -1.5))[:, None]
+    dsquare = dinv_rms * (-0.5 * (square + eps) ** -1.5)
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
     return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)

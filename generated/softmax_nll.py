@@ -299,7 +299,7 @@ def softmax_nll_chain(
     dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dprobs = dlogprobs / probs
     dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
-    dcounts_sum = (dcounts_sum_inv[:, 0] * -counts_sum[:, 0] ** -2)[:, None]
+    dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
     dcounts = counts_sum_inv * dprobs + dcounts_sum
     dnorm_logits = dcounts * counts
     dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)

@@ -260,7 +260,7 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor)
     Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1), w (H, *K).
     """
     dnorm = (-dw * w / norm).sum(1, keepdim=True)
-    dv = 2 * (dnorm[:, 0] / (2 * norm[:, 0]))[:, None] * v + g[:, None] / norm * dw
+    dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
     return WeightNormChain(dnorm, dw, dv, dg)
 

@@ -310,8 +310,8 @@ class Lowering:
         """
         statement = self.statements[t.name.removeprefix("d")]
         e, along = statement.expression, dict(zip(t.home, t.axes, strict=True))
-        whole = axes_at(t, picked)
-        inner = tuple(axis for axis in frame if axis in whole)
+        kept = {along.get(dim.axis, dim.axis) for dim in self.layouts[statement.name]}
+        inner = tuple(axis for axis in frame if axis in kept | axes_at(t, picked))
 
         def lowered(part: Expr) -> Value:
             return self.value(renamed(part, along), inner, picked)
