@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Mul, Piecewise, exp
 
+from derive.choices import written_in
 from derive.closed_form import ClosedForm
 from derive.definition import Definition
 from derive.exact import is_zero
@@ -76,7 +77,7 @@ def _numbers(form: ClosedForm) -> set[str]:
 
 
 def _with(e: Expr, inside: dict[str, Expr]) -> Expr:
-    return e.xreplace({t: along(inside[t.name], t) for t in tensors_in(e) if t.name in inside})
+    return written_in(e, {t: along(inside[t.name], t) for t in tensors_in(e) if t.name in inside})
 
 
 def without_parts(e: Expr, relations: Relations) -> Expr:

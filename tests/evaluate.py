@@ -17,6 +17,7 @@ from itertools import product
 import sympy
 from mpmath import MPContext
 
+from derive.choices import Branches, Compared
 from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
 from derive.symbols import Axis, MinusInfinity, Tensor
 
@@ -90,6 +91,8 @@ class Numbers:
             return Fraction(int(e.p), int(e.q))
         if e.is_number:
             return DIGITS.mpf(e.evalf(DIGITS.dps))
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice, at)
         if isinstance(e, sympy.Piecewise):
             return next(
                 self.value(v, at) for v, c in e.args if c is sympy.true or self.holds(c, at)

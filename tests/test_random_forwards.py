@@ -110,4 +110,4 @@ def test_a_refusal_and_a_crash_are_told_apart(monkeypatch):
     assert tried(FORWARD.replace("mean = Sum(x, N) / N", "mean = Sum(x, M)")).kind == REFUSED
     monkeypatch.setattr("codegen.driver.program_of", lambda *_: {}["missing"])
     outcome = tried(FORWARD)
-    assert (outcome.kind, outcome.cause) == (CRASHED, "KeyError in driver.py:generate")
+    assert (outcome.kind, outcome.cause) == (CRASHED, "KeyError in driver.py:written")

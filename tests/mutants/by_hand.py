@@ -42,7 +42,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     # the zero test: what it may not call zero, and what it must
     ("derive.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
-    ("derive.exact", "ZeroTest._signed"): (("return -symbol if flip", "return symbol if flip"),),
+    ("derive.exact", "ZeroTest._signed"): (("(-symbol if flip else symbol)", "symbol"),),
     ("derive.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
     ("derive.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
     ("derive.exact", "ZeroTest._reduced"): (
