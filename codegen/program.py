@@ -10,7 +10,7 @@ it to that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -362,6 +362,17 @@ def _values_among(items) -> Iterator[Value]:
             yield item
         elif isinstance(item, tuple):
             yield from _values_among(item)
+
+
+def is_number(value: Value, numbers: Collection[str]) -> bool:
+    """Whether a value is a Python number when the code runs, where the arguments called ``numbers``
+    are: it is made of those, and is no tensor that is made of numbers.
+    """
+    if isinstance(value, Load):
+        return value.name in numbers
+    if isinstance(value, (Zeros, Positions, Expand, OneHotOf)):
+        return False
+    return all(is_number(operand, numbers) for operand in operands(value))
 
 
 NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors

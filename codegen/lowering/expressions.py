@@ -47,7 +47,7 @@ from codegen.program import (
     Times,
     Value,
     Zeros,
-    operands,
+    is_number,
 )
 from derive.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.choices import Branches, Compared, zero_unless
@@ -266,12 +266,7 @@ class Lowering:
 
     def _is_number(self, value: Value) -> bool:
         """Whether a value is a Python number when the code runs: no tensor is in it."""
-        if isinstance(value, Load):
-            return value.name in self.scalars
-        if isinstance(value, (Number, Constant, SizeOf)):
-            return True
-        inside = operands(value)
-        return bool(inside) and not isinstance(value, Expand) and all(map(self._is_number, inside))
+        return is_number(value, self.scalars)
 
     def _condition(self, c, frame, picked) -> Value:
         if isinstance(c, Relational):

@@ -152,13 +152,7 @@ class Printer:
 
     def is_number(self, value: p.Value) -> bool:
         """Whether the value is a Python number when the code runs."""
-        if isinstance(value, p.Load):
-            return value.name in self.numbers
-        if isinstance(value, (p.Number, p.Constant, p.SizeOf)):
-            return True
-        return not isinstance(value, (p.Zeros, p.Positions, p.Expand)) and all(
-            map(self.is_number, p.operands(value))
-        )
+        return p.is_number(value, self.numbers)
 
     def _Number(self, value: p.Number):
         n = value.value
