@@ -24,6 +24,7 @@ import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
 
 from derive.class_source import read_already
+from derive.definition import snake_case
 from derive.errors import Place, QuestionError
 from derive.forward import Forward
 from derive.unknown_names import unknown_name
@@ -56,23 +57,48 @@ def forwards_from(name: str | Path) -> list[type[Forward]]:
         path = Path(f"{path}.py" if wanted else name)
         found = load(path)
         if wanted:
-            found = [f for f in found if wanted in (f.__name__, f.definition.snake)] or _unknown(
-                wanted, found, f"in {path}"
-            )
+            found = [f for f in found if _is(f, wanted)] or _unknown(wanted, found, f"in {path}")
         return found
-    known = list_forwards()
-    matching = [f for f in known if name in (f.__name__, f.definition.snake)]
-    return matching or _unknown(name, known, "among the forwards of derive/math")
+    matching = [f for path in _files_that_define(name) for f in _known(path) if _is(f, name)]
+    return matching or _unknown(name, list_forwards(), "among the forwards of derive/math")
 
 
 def list_forwards() -> list[type[Forward]]:
     """Every forward of ``derive/math``, by file and line."""
+    return [forward for path in _math_files() for forward in _known(path)]
+
+
+def _math_files() -> list[Path]:
+    return [path for path in sorted(MATH.glob("*.py")) if path.stem != "__init__"]
+
+
+def _files_that_define(name: str) -> list[Path]:
+    """The files of ``derive/math`` with a class of that name: the others need not be run."""
     return [
-        forward
-        for path in sorted(MATH.glob("*.py"))
-        if path.stem != "__init__"
-        for forward in load(path)
+        path
+        for path in _math_files()
+        if any(
+            isinstance(node, ast.ClassDef) and name in (node.name, snake_case(node.name))
+            for node in _checked_python(path)[0].body
+        )
     ]
+
+
+def _is(forward: type[Forward], name: str) -> bool:
+    return name in (forward.__name__, forward.definition.snake)
+
+
+_forwards: dict[tuple[Path, bytes], list[type[Forward]]] = {}
+
+
+def _known(path: Path) -> list[type[Forward]]:
+    """The forwards of a file of ``derive/math``, which is run again where its text has changed.
+    What it imports are modules of the package, which Python runs once.
+    """
+    text = path.read_bytes()
+    if (path, text) not in _forwards:
+        _forwards[path, text] = load(path)
+    return _forwards[path, text]
 
 
 def source_hash(forward: type[Forward]) -> str:

@@ -15,6 +15,7 @@ from derive import (
     Rename,
     Scalar,
     Sum,
+    library,
 )
 from derive.layout import layouts_of, shape
 from derive.math.batch_norm import BatchNorm
@@ -213,3 +214,20 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path):
             f"class A(Forward):\n    x = Input(N)\n    y = {factor} * x\n"
         )
         assert str(derive.forward_from(file).definition.statements[0].expression) == f"{factor}*x"
+
+
+def test_of_the_projects_forwards_the_one_that_is_named_is_run(tmp_path, monkeypatch):
+    """Once, as long as its text stays; a file that defines others is not run at all."""
+    text = (
+        "from derive import Axis, Forward, Input\nN = Axis('N')\n"
+        "class Twofold(Forward):\n    x = Input(N)\n    y = 2 * x\n"
+    )
+    (tmp_path / "twofold.py").write_text(text)
+    (tmp_path / "other.py").write_text("raise SystemExit('this is not asked for')\n")
+    monkeypatch.setattr(library, "MATH", tmp_path)  # a folder of its own
+    found = derive.forward_from("twofold")
+    assert found is derive.forward_from("Twofold")
+    (tmp_path / "twofold.py").write_text(text.replace("2 *", "3 *"))
+    assert str(derive.forward_from("twofold").definition.statements[0].expression) == "3*x"
+    with pytest.raises(derive.QuestionError, match="this is not asked for"):
+        derive.forward_from("threefold")
