@@ -25,11 +25,11 @@ def _nothing_is_kept(monkeypatch):
     monkeypatch.setenv("GRADFORM_CACHE", "")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """All tests of one forward in one process (pytest -n 2 --dist loadgroup), which derives it
     once.
     """
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else ():
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if "derived" in item.fixturenames and isinstance(parameters.get("name"), str):
             item.add_marker(pytest.mark.xdist_group(parameters["name"]))

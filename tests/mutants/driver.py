@@ -69,9 +69,9 @@ def _tried(mutant, watchers: Sequence[str]) -> str:
             status = pytest.main([*OPTIONS, "-x", str(TESTS / watcher)], plugins=[first])
             if status != pytest.ExitCode.OK:
                 break
-    if status == pytest.ExitCode.OK:
-        return ""
-    return first.name or f"pytest says {out.getvalue()[-300:]}"
+    if first.name or status in (pytest.ExitCode.OK, pytest.ExitCode.INTERNAL_ERROR):
+        return first.name  # an error of pytest itself notices nothing
+    return f"pytest says {out.getvalue()[-300:]}"
 
 
 def _imported(watchers: set[str]) -> None:

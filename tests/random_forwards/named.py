@@ -22,6 +22,9 @@ sizes: dict[str, int] = {}
 made_after: dict[str, str] = {}
 # Whether the largest of some entries is the largest by a rounding alone, for each maximum taken.
 decided_by_rounding: list[bool] = []
+# Whether an absolute value was taken of nothing negative that is 0 in places: there the gradient may
+# be that from above, as of the value itself, or 0, as torch has it.
+at_an_end: list[bool] = []
 
 
 class Named:
@@ -163,6 +166,11 @@ def smaller(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.where(a <= b, a, b)
 
 
+def absolute(a: torch.Tensor) -> torch.Tensor:
+    at_an_end.append(bool((a >= 0).all() and (a == 0).any()))
+    return a.abs()
+
+
 def Rational(numerator, denominator=1) -> float:
     return float(Fraction(numerator) / Fraction(denominator))
 
@@ -258,7 +266,7 @@ SYMPY = {
     "Not": of_one(torch.logical_not),
     "Eq": of_several(torch.eq),
     "Ne": of_several(torch.ne),
-    "Abs": of_one(torch.abs),
+    "Abs": of_one(absolute),
     "sigmoid": of_one(torch.sigmoid),
     **{
         name: of_one(getattr(torch, name))

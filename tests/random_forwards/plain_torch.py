@@ -36,11 +36,14 @@ class Declared:
 @dataclass(frozen=True)
 class Result:
     """The values of a forward's statements, each by its name; the last one is the output. Where
-    the largest of some entries was ``decided_by_rounding``, nobody can say where the gradient goes.
+    the largest of some entries was ``decided_by_rounding``, nobody can say where the gradient goes;
+    where one was ``at_an_end`` of what a function is defined on, the gradients of statements on the
+    way have several values.
     """
 
     statements: dict[str, Named]
     decided_by_rounding: bool = False
+    at_an_end: bool = False
 
     @property
     def output(self) -> Named:
@@ -55,6 +58,7 @@ def evaluate(text: str, name: str, arguments: Mapping[str, object]) -> Result:
     named.sizes.clear()
     named.made_after.clear()
     named.decided_by_rounding.clear()
+    named.at_an_end.clear()
     return _module(text)[name].run(arguments)
 
 
@@ -124,7 +128,7 @@ class PlainForward:
             if old in named.sizes:
                 named.sizes.setdefault(new, named.sizes[old])
         exec(self.code, self.names, body)
-        return Result(body.statements, any(named.decided_by_rounding))
+        return Result(body.statements, any(named.decided_by_rounding), any(named.at_an_end))
 
     def __call__(self, *positional, **others) -> Named:
         """As a block of another forward: its axes are bound to those of the arguments by place."""
