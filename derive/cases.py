@@ -9,6 +9,7 @@ expression is zero. When no choice is left, a test without choices decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -24,9 +25,11 @@ from sympy import (
     Pow,
     S,
     Symbol,
+    exp,
     expand,
     expand_mul,
     factor_terms,
+    log,
     sign,
 )
 from sympy import Sum as SymbolicSum
@@ -38,13 +41,20 @@ MOST_CASES = 60
 CHOOSING = (Piecewise, Abs, sign, Relational)
 HOLDS = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "==": (0,), "!=": (-1, 1)}
 INFINITE = (S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity)
-Signs = dict[Expr, int]
+Signs = dict[Expr, tuple[int, ...]]  # those that an expression may have
+OPEN = (1, -1, 0)
 
 
-def vanishes_by_cases(
-    e: Expr, is_zero: Callable[[Expr], bool], is_positive: Callable[[Expr], bool]
-) -> bool:
-    """Whether ``e`` is zero in every case. True is a proof if that of ``is_zero`` is one.
+@dataclass(frozen=True)
+class SignTest:
+    """What decides without cases. Of False nothing follows."""
+
+    is_zero: Callable[[Expr], bool]
+    is_positive: Callable[[Expr], bool]
+
+
+def vanishes_by_cases(e: Expr, test: SignTest) -> bool:
+    """Whether ``e`` is zero in every case. True is a proof if that of ``test`` is one.
 
     Between two cases a denominator may be zero: nothing is said about that.
     """
@@ -53,9 +63,9 @@ def vanishes_by_cases(
             return False  # a case for each of its terms
         for part in independent(group):
             smaller = _apart(part)
-            if len(smaller) > 1 and all(_vanishes(e, is_zero, is_positive) for e in smaller):
+            if len(smaller) > 1 and all(_vanishes(e, test) for e in smaller):
                 continue
-            if not _vanishes(part, is_zero, is_positive):
+            if not _vanishes(part, test):
                 return False
     return True
 
@@ -148,9 +158,7 @@ def _is_plain(factor: Expr) -> bool:
     )
 
 
-def _vanishes(
-    e: Expr, is_zero: Callable[[Expr], bool], is_positive: Callable[[Expr], bool]
-) -> bool:
+def _vanishes(e: Expr, test: SignTest) -> bool:
     left = MOST_CASES
     open_cases: list[tuple[Expr, Signs, bool]] = [(e, {}, False)]
     while open_cases:
@@ -162,29 +170,28 @@ def _vanishes(
         if asked is None:
             if between and case.has(*INFINITE):
                 continue
-            if case.has(*CHOOSING) or not is_zero(case):
+            if case.has(*CHOOSING) or not test.is_zero(case):
                 return False
             continue
-        asked = _factor_asked(asked, signs, is_positive)
-        known = _implied(asked, signs, is_positive)
-        sides = (1, -1, 0) if known is None else (known,)
+        asked = _factor_asked(asked, signs, test)
+        sides = _possible(asked, signs, test)
         met: dict[Expr, list[int]] = {}
         for side in sides:
             met.setdefault(_chosen(case, asked, side), []).append(side)
-        if known is not None and case in met:
+        if len(sides) == 1 and case in met:
             return False
         for chosen, alike in met.items():
             if len(alike) > 1 and chosen != case:  # whatever the sign is
-                open_cases.append((chosen, signs, between))
+                open_cases.append((chosen, {**signs, asked: tuple(alike)}, between))
                 continue
             for side in alike:
-                edge = between or (known is None and side == 0)
-                now = {**signs, asked: side}
+                edge = between or (len(sides) > 1 and side == 0)
+                now = {**signs, asked: (side,)}
                 at_edges = [(chosen, now)]
                 if side == 0 and (continued := _continued(case, asked, met)) is not None:
                     at_edges = [(continued, now)]
                 elif side == 0:
-                    at_edges = _at_the_edges(chosen, now, asked, is_positive)
+                    at_edges = _at_the_edges(chosen, now, asked, test)
                 open_cases.extend((e, s, edge) for e, s in at_edges)
     return True
 
@@ -202,32 +209,56 @@ def _asked(node) -> Expr:
     return e.primitive()[1]
 
 
-def _factor_asked(asked: Expr, signs: Signs, is_positive) -> Expr:
+def _factor_asked(asked: Expr, signs: Signs, test: SignTest) -> Expr:
     """The first factor of a product whose sign is open, which decides that of the product."""
-    if not asked.is_Mul or _implied(asked, signs, is_positive) is not None:
+    if not asked.is_Mul or _implied(asked, signs, test) is not None:
         return asked
-    return next(f for f in asked.args if _implied(f, signs, is_positive) is None)
+    return next(f for f in asked.args if _implied(f, signs, test) is None)
 
 
-def _implied(asked: Expr, signs: Signs, is_positive) -> int | None:
+def _possible(asked: Expr, signs: Signs, test: SignTest) -> tuple[int, ...]:
+    """The signs that ``asked`` may have, where those of others are known."""
+    implied = _implied(asked, signs, test)
+    if implied is not None:
+        return (implied,)
+    for known, sides in signs.items():
+        for turned in (1, -1) if len(sides) > 1 else ():
+            if _is_nothing(expand(asked - turned * known), test):
+                return tuple(turned * side for side in sides)
+    return OPEN
+
+
+def _implied(asked: Expr, signs: Signs, test: SignTest) -> int | None:
     """The sign of ``asked``, where those that are known decide it."""
+    zeros = {k: S.Zero for k, sides in signs.items() if sides == (0,)}
+    asked, signs = asked.xreplace(zeros), {k.xreplace(zeros): s for k, s in signs.items()}
+    if _is_nothing(asked, test):
+        return 0
     if asked.is_number:
         return None if asked.is_zero is None else int(sign(asked)) if asked.is_real else None
     for direction in (1, -1):
         towards = expand(direction * asked)
-        if is_positive(towards):
+        if test.is_positive(towards):
             return direction
-        for known, side in signs.items():
+        for known, (side, *others) in signs.items():
+            if others:
+                continue
             for above in (side * known,) if side else (known, -known):
                 more = expand(towards - above)  # above is positive, or zero
-                if (more == 0 and side) or is_positive(more):
+                nothing = _is_nothing(more, test)
+                if (nothing and side) or test.is_positive(more):
                     return direction
-                if more == 0:
+                if nothing:
                     return 0
     if asked.is_Mul:
-        sides = [_implied(factor, signs, is_positive) for factor in asked.args]
+        sides = [_implied(factor, signs, test) for factor in asked.args]
         return None if None in sides else prod(sides)
     return None
+
+
+def _is_nothing(e: Expr, test: SignTest) -> bool:
+    """Whether ``e`` is zero: two spellings of a logarithm ask for the same sign."""
+    return e == 0 or (e.has(exp, log) and not e.has(*CHOOSING) and test.is_zero(e))
 
 
 def _chosen(e: Expr, asked: Expr, side: int, bars: int | None = None) -> Expr:
@@ -263,14 +294,14 @@ def _continued(e: Expr, asked: Expr, met: dict[Expr, list[int]]) -> Expr | None:
     return None
 
 
-def _at_the_edges(e: Expr, signs: Signs, asked: Expr, is_positive) -> list[tuple[Expr, Signs]]:
+def _at_the_edges(e: Expr, signs: Signs, asked: Expr, test: SignTest) -> list[tuple[Expr, Signs]]:
     """``e`` and the signs where ``asked`` is 0: where it is a product, once for each factor that
     may be 0, solved for something in it.
     """
     factors = Mul.make_args(_factored(asked))
-    known = {k: side for k, side in signs.items() if k != asked}
-    open_factors = [f for f in factors if not _implied(f, known, is_positive)]
-    return [_solved(e, signs, asked, factor, is_positive) for factor in open_factors]
+    known = {k: sides for k, sides in signs.items() if k != asked}
+    open_factors = [f for f in factors if not _implied(f, known, test)]
+    return [_solved(e, signs, asked, factor, test) for factor in open_factors]
 
 
 @lru_cache(maxsize=4096)
@@ -279,18 +310,21 @@ def _factored(e: Expr) -> Expr:
     return factor_terms(e)
 
 
-def _solved(e: Expr, signs: Signs, asked: Expr, zero: Expr, is_positive) -> tuple[Expr, Signs]:
+def _solved(e: Expr, signs: Signs, asked: Expr, zero: Expr, test: SignTest) -> tuple[Expr, Signs]:
     """``e`` and the signs, solved for something that ``zero`` is linear in."""
-    others = {k: sign for k, sign in signs.items() if k != asked}
+    others = {k: sides for k, sides in signs.items() if k != asked}
     for unknown in _unknowns(zero):
         place = Dummy(real=True)
         line = zero.xreplace({unknown: place})
         slope = line.diff(place)
-        if line.has(unknown) or slope.has(place) or not _implied(slope, others, is_positive):
+        if line.has(unknown) or slope.has(place) or not _implied(slope, others, test):
             continue
         solved = {unknown: expand((place - line / slope).xreplace({place: S.Zero}))}
-        return e.xreplace(solved), {expand(k.xreplace(solved)): s for k, s in others.items()}
-    return e, {**others, asked: 0, zero: 0}
+        signs = {expand(k.xreplace(solved)): s for k, s in others.items()}
+        if not unknown.is_Symbol:  # it may be met in another spelling
+            signs[zero] = (0,)
+        return e.xreplace(solved), signs
+    return e, {**others, asked: (0,), zero: (0,)}
 
 
 def _unknowns(e: Expr) -> list[Expr]:

@@ -42,7 +42,7 @@ from sympy import (
 )
 from sympy.core.function import UndefinedFunction
 
-from derive.cases import independent, vanishes_by_cases
+from derive.cases import SignTest, independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
 from derive.positive import is_positive, positive_quotient, scaled, split_log
@@ -129,7 +129,7 @@ class ZeroTest:
         if self._vanishes_apart(e) or self._vanishes_in_full(rational):
             return True
         if e.has(Piecewise, Abs, sign):
-            return vanishes_by_cases(e, is_zero, is_positive)
+            return vanishes_by_cases(e, SignTest(is_zero, is_positive))
         in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
         return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sympy import Expr
 
-from derive.choices import Compared
+from derive.choices import Compared, with_args
 from derive.nodes import ArrayNode, Reshaping, Sum
 from derive.symbols import Along
 
@@ -38,7 +38,7 @@ def _rewritten(e: Expr, rewrite: Callable[[Expr], Expr | None], known: dict[Expr
             args = [
                 arg if isinstance(arg, Along) else everywhere(arg, rewrite, known) for arg in e.args
             ]
-            e = e if all(a is b for a, b in zip(args, e.args, strict=True)) else e.func(*args)
+            e = e if all(a is b for a, b in zip(args, e.args, strict=True)) else with_args(e, args)
     result = rewrite(e)
     return e if result is None else result
 

@@ -58,6 +58,16 @@ other = Indicator("i1 of another row", "another row")
         Piecewise((x, x < y), (y, True)) * Piecewise((y, x < y), (x, True)) - x * y,
         Piecewise((x * exp(y), sympy.Ne(x, 0)), (0, True)) - x * exp(y),
         log(1 + exp(x * y)) - Piecewise((x * y, x * y >= 0), (0, True)) - log(1 + exp(-Abs(x * y))),
+        # one sign that is asked for in two spellings
+        Piecewise((y, log(1 + exp(x)) <= 1), (0, True))
+        - Piecewise((y, x + log(1 + exp(-x)) <= 1), (0, True)),
+        sign(log(1 + exp(x)) - a) + sign(a - x - log(1 + exp(-x))),
+        Piecewise((1 / (1 + exp(-x)), log(1 + exp(x)) <= 1), (0, True))
+        - Piecewise(
+            (exp(x) / (1 + exp(x)), (x < 0) & (log(1 + exp(-Abs(x))) <= 1)),
+            (1 / (1 + exp(-x)), (x >= 0) & (x + log(1 + exp(-Abs(x))) <= 1)),
+            (0, True),
+        ),
     ],
     ids=str,
 )
@@ -68,6 +78,10 @@ def test_what_is_zero_is_recognised(e):
 @pytest.mark.parametrize(
     "e",
     [
+        Piecewise((y, log(1 + exp(x)) <= 1), (0, True))
+        - Piecewise((y, x + log(1 + exp(-x)) <= 2), (0, True)),
+        Piecewise((y, log(1 + exp(x)) <= 1), (0, True))
+        - Piecewise((y, x + log(1 + exp(-x)) >= 1), (0, True)),
         sqrt(x**2 + 1) - x,
         sqrt(x**2) - x,
         sqrt(2) / sqrt(x + 2 * a) - 1 / sqrt(x / 3 + a),

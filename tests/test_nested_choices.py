@@ -35,6 +35,9 @@ NESTED = {
     "of a row": "a = Larger(x, 1); b = Max(a, N); y = Larger(b, x) * w",
     "a median": "y = Larger(Min(x, w), Min(Larger(x, w), 1))",
     "duplicates": "y = Larger(x, x, 2 * x, w, w)",
+    "of what has a stable form": "s = log(1 + exp(x)); y = Min(s, 1) * w",
+    "a stable form inside": "s = x * log(1 + exp(x)); y = Larger(Min(s, 2), w)",
+    "a distance of it": "y = Abs(log(1 + exp(x)) - w)",
 }
 
 

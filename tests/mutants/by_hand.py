@@ -65,7 +65,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("Integer(turned * side)", "Integer(side)"),
     ),
     ("derive.cases", "_solved"): (
-        ("or not _implied(slope, others, is_positive)", ""),
+        ("or not _implied(slope, others, test)", ""),
         ("place - line / slope", "place + line / slope"),
     ),
     ("derive.positive", "is_positive"): (("all(map(", "any(map("),),

@@ -68,11 +68,16 @@ def function_of(m, a: Part) -> Part:
     return m.tamed(m.chance.choice(options)())
 
 
+LIMITS = {"0": 0.0, "1": 1.0, "Rational(1, 2)": 0.5, "-1": -1.0}
+
+
 def condition(m, a: Part) -> tuple[str, frozenset[str]]:
     chance = m.chance
     limit = chance.choice(("0", "1", "Rational(1, 2)", "-1", "alpha"))
     if limit == "alpha":
         limit = m.scalar().text
+    elif not a.low < LIMITS[limit] < a.high:  # SymPy would choose, once and for all
+        limit = f"Rational({round(50 * (a.low + a.high))}, 100)"
     sign = chance.choice((">", ">=", "<", "<="))
     test, axes = f"{a.written(parts.PRODUCT)} {sign} {limit}", a.axes
     other = next((t for t in m.tensors if t.axes == a.axes and t.text != a.text), None)
