@@ -22,8 +22,8 @@ sizes: dict[str, int] = {}
 made_after: dict[str, str] = {}
 # Whether the largest of some entries is the largest by a rounding alone, for each maximum taken.
 decided_by_rounding: list[bool] = []
-# Whether an absolute value was taken of nothing negative that is 0 in places: its gradient there may
-# be that from above, as of the value itself, or 0, as torch has it.
+# Whether an absolute value was taken of nothing negative that is 0 in places: there its gradient is
+# that from above, as of the value itself, or 0, as torch has it.
 at_an_end: list[bool] = []
 
 
