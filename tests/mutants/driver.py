@@ -24,7 +24,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-LONGEST = 180  # seconds that the tests of one mutant may take: what hangs is noticed too
+LONGEST = 180  # seconds that the tests of one file may take: what hangs is noticed too
 
 
 class FirstFailure:
@@ -55,17 +55,17 @@ def noticed_by(mutant, watchers: Sequence[str]) -> str:
     with os.fdopen(reader) as answer:
         text = answer.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else f"no answer within {LONGEST} s"
+    return json.loads(text) if text else f"a file of tests that does not end within {LONGEST} s"
 
 
 def _tried(mutant, watchers: Sequence[str]) -> str:
     import signal
 
-    signal.alarm(LONGEST)
     first = FirstFailure()
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
         mutant.apply()
         for watcher in watchers:  # one after the other: what is not run is not collected
+            signal.alarm(LONGEST)
             status = pytest.main([*OPTIONS, "-x", str(TESTS / watcher)], plugins=[first])
             if status != pytest.ExitCode.OK:
                 break
