@@ -37,6 +37,8 @@ def functions_of(module_name: str) -> dict[str, types.FunctionType]:
     for owner in (module, *(c for c in vars(module).values() if inspect.isclass(c))):
         if owner is not module and owner.__module__ != module_name:
             continue
+        if getattr(owner, "_is_protocol", False):  # it says what others are to do
+            continue
         for thing in vars(owner).values():
             function = _plain(thing)
             if function is not None and function.__code__.co_filename == module.__file__:

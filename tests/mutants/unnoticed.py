@@ -8,4 +8,6 @@ UNNOTICED: dict[str, str] = {
     "derive.exact: ZeroTest._fingerprint: wrong": "twice a fingerprint is one",
     "derive.exact: ZeroTest._marked: off": FILTER,
     "derive.exact: ZeroTest._marked: wrong": "twice a fingerprint is one",
+    "derive.rules: _nowhere: off": "it has nothing to give",
+    "derive.rules: _nowhere: wrong": "twice nothing is nothing",
 }
