@@ -57,8 +57,12 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.cases", "independent"): (("if not f.free_symbols & bound", "if True"),),
     ("derive.cases", "_vanishes"): (
         ("if between and case.has(*INFINITE)", "if case.has(*INFINITE)"),
-        ("sides = (1, -1, 0)", "sides = (1, -1)"),
-        ("sides = (1, -1, 0)", "sides = (1, 0)"),
+        ("{**signs, asked: tuple(alike)}", "{**signs, asked: (side,)}"),
+    ),
+    ("derive.cases", "_possible"): (
+        ("return OPEN", "return (1, -1)"),
+        ("return OPEN", "return (1, 0)"),
+        ("turned * side for", "side for"),
     ),
     ("derive.cases", "_chosen"): (
         ("turned * side in HOLDS", "side in HOLDS"),
