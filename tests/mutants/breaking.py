@@ -19,6 +19,7 @@ from sympy import Expr
 from derive.scaled import Scaled
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
+changed = False  # whether a broken function has given anything else than the right one
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
     """What it may be replaced by, in words and as code, by the annotation of what it returns."""
     returned = str(function.__annotations__.get("return", ""))
     if returned == "bool":
-        yield "always", lambda right, *args, **kwargs: True
-        yield "never", lambda right, *args, **kwargs: False
+        yield "always", lambda right, *args, **kwargs: _noted(True)
+        yield "never", lambda right, *args, **kwargs: _noted(False)
         return
     special = function.__name__.startswith("__")
     if special or returned in ("None", "str", "int") or returned.startswith("Iterator"):
@@ -108,22 +109,35 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
     kinds = [str(kind) for name, kind in function.__annotations__.items() if name != "return"]
     if returned not in ("Expr", "Scaled", "Symbol") or "Expr" in kinds:
         yield "off", lambda right, *args, **kwargs: _nothing(right, returned, args, kwargs)
-    yield "wrong", lambda right, *args, **kwargs: _doubled(right(*args, **kwargs))
+    yield "wrong", lambda right, *args, **kwargs: _twice(right(*args, **kwargs))
+
+
+def _noted(given, right=None):
+    """``given``, and whether that is another thing than what is ``right``."""
+    global changed
+    changed = changed or given is not right
+    return given
+
+
+def _twice(result):
+    doubled = _doubled(result)
+    return result if doubled == result else _noted(doubled)
 
 
 def _nothing(right, returned: str, args, kwargs):
     """What a function gives that has nothing to do."""
     if "None" in returned:
-        return None
+        return _noted(None, right(*args, **kwargs))
     values = args[1:] if inspect.getfullargspec(right).args[:1] == ["self"] else args
     result = right(*args, **kwargs)
     same = next((a for a in values if isinstance(a, type(result)) and type(a) is not str), None)
     if isinstance(result, Expr):
-        return next((a for a in values if isinstance(a, Expr)), result) if returned else None
+        operand = next((a for a in values if isinstance(a, Expr)), result)
+        return _noted(operand if returned else None, result)
     if isinstance(result, Scaled):
-        return Scaled(next(a for a in values if isinstance(a, Expr)))
-    if isinstance(result, (list, tuple, set, frozenset, dict)):
-        return type(result)() if same is None else same
+        return _noted(Scaled(next(a for a in values if isinstance(a, Expr))), result)
+    if isinstance(result, (list, tuple, set, frozenset, dict)) and result:
+        return _noted(type(result)() if same is None else same, result)
     return result
 
 
