@@ -12,7 +12,7 @@ from codegen.targets.torch.check import arguments_of, dims_tried
 from derive import derive, forward_from
 from derive.chain import derive_chain, outer_argument
 
-AXES = 'V, E, L, M = Axis("V"), Axis("E"), Axis("L"), Axis("M")\n\n\nclass'
+AXES = 'V, E, L, M, Gate = *map(Axis, "VELM"), Axis("Gate", 2)\n\n\nclass'
 PICK = "Piecewise((1, Eq(Position(M), Broadcast(Position(L), K) + Position(K))), (0, True))"
 
 
@@ -106,6 +106,11 @@ FORWARDS = {
         "    y = g + 2*Rename(Rename(Rename(g, M, K), N, M), K, N)",
         lambda x, w: (g := x @ x.mT * w[:, None]) + 2 * g.mT,
         (X, draw(5, seed=3)),
+    ),
+    "added to an entry that is picked by number": (
+        "x = Input(C)\n    u = Max(x, C)\n    v = u + OneHot(1, Gate)*x\n    y = v**2",
+        lambda x: torch.stack([x.amax(0).expand_as(x), x.amax(0) + x]) ** 2,
+        (draw(4),),
     ),
     "windows": (
         f"x = Input(L)\n    w = Input(K)\n    pick = {PICK}\n"

@@ -15,7 +15,9 @@ from codegen.program import (
     Gathered,
     Load,
     Merge,
+    Number,
     OneHotOf,
+    Pick,
     Plus,
     Positions,
     SizeOf,
@@ -91,6 +93,8 @@ def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
 def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
     if isinstance(value, (Load, Expand)):
+        return False
+    if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
         return False
     if isinstance(value, (Arrange, Merge, Split)):
         return is_fresh(value.operand)
