@@ -79,6 +79,10 @@ class IndexOfLargest(OverIndices, Expr):
     is_integer = True
     is_commutative = True
 
+    @property
+    def bound_symbols(self):
+        return list(self.args[2:])
+
 
 @dataclass(frozen=True)
 class IndexedForward:

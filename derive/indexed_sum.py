@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Piecewise, Sum, Tuple
+from sympy import Dummy, Expr, Piecewise, Sum, Tuple
 
 
 class OverIndices:
@@ -11,6 +11,18 @@ class OverIndices:
     def has(self, *patterns) -> bool:
         """As SymPy's, but a choice inside is none outside, as of an array node."""
         return patterns != (Piecewise,) and super().has(*patterns)
+
+    def _xreplace(self, rule):
+        """As SymPy's, for what is free: an index of its own is no index of that name outside, and
+        gets another name where one comes in.
+        """
+        own = set(self.bound_symbols)
+        rule = {old: new for old, new in rule.items() if old not in own}
+        captured = own & {s for new in rule.values() for s in new.free_symbols}
+        apart = {index: Dummy(index.name, integer=True) for index in captured}
+        renamed = self.func(*(arg.xreplace(apart) for arg in self.args)) if apart else self
+        replaced, changed = super(OverIndices, renamed)._xreplace(rule)
+        return (replaced, True) if changed else (self, False)
 
 
 class IndexedSum(OverIndices, Sum):
