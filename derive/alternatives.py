@@ -48,7 +48,8 @@ def preference(pairs: Pairs, relations: Relations) -> Preference:
     """
     divided = {d for _, e in pairs for d in map(relations.with_values, divisors(e))}
     read = {t for _, e in pairs for t in tensors_in(e) if relations.scales.overflows(t)}
-    risks = len(divided - relations.divisors) + len(read)
+    written = {risk for _, e in pairs for risk in relations.scales_after.risks(e)}
+    risks = len(divided - relations.divisors) + len(read | written)
     return risks, cost_of(pairs, relations.definition.output)
 
 

@@ -5,6 +5,9 @@ In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (
 on the way that are worth their name), over the upstream gradient and values of the forward, with
 the record of every step.
 
+Before all, the statements are brought to one spelling (``canonical.py``), of which the adjoints are
+taken anew: what comes out does not depend on how an exponential or a share is written.
+
 1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
    left;
 2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
@@ -17,6 +20,7 @@ the record of every step.
    (``alternatives.py``);
 7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
    products is split where an exponential in it could, and where a choice is 0 nothing is divided;
+   that is tried before the statements share anything as well;
 8. *compute again*: what follows entry by entry from what is read anyway is not saved
    (``recomputation.py``);
 9. the cheapest of all that was found is taken (``cost.py``).
@@ -30,8 +34,9 @@ from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
-from derive.alternatives import Preference, divisors, improved, preference
-from derive.chain import Adjoint, Chain
+from derive.alternatives import Pairs, Preference, divisors, improved, preference
+from derive.canonical import canonical
+from derive.chain import Adjoint, Chain, derive_chain
 from derive.choices import written_in
 from derive.common_sums import with_common_sums
 from derive.cost import Cost, cost_of, is_contraction
@@ -137,9 +142,12 @@ class ClosedForm:
 @dataclass
 class Simplifier:
     """What brings gradients to closed form, and what it has brought there: drafts that differ in
-    the names that they keep have most of their gradients in common.
+    the names that they keep have most of their gradients in common. ``spelled`` is the chain of
+    the forward in its one spelling (``canonical.py``).
     """
 
+    chain: Chain
+    spelled: Chain
     knowledge: Facts
     eliminate: bool
     done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
@@ -170,11 +178,9 @@ class Draft:
 
 def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``."""
-    knowledge = Facts(relations_of(chain.definition))
-    return min(
-        (_best_kept(chain, Simplifier(knowledge, eliminate)) for eliminate in (True, False)),
-        key=lambda f: f.preference,
-    )
+    spelled, knowledge = _spelled(chain), Facts(relations_of(chain.definition))
+    simplifiers = [Simplifier(chain, spelled, knowledge, eliminate) for eliminate in (True, False)]
+    return min(map(_best_kept, simplifiers), key=lambda form: form.preference)
 
 
 def draft(chain: Chain) -> ClosedForm:
@@ -182,7 +188,16 @@ def draft(chain: Chain) -> ClosedForm:
     a name.
     """
     knowledge = Facts(relations_of(chain.definition))
-    return _finished(chain, Simplifier(knowledge, True), frozenset())
+    return _finished(Simplifier(chain, _spelled(chain), knowledge, True), frozenset())
+
+
+def _spelled(chain: Chain) -> Chain:
+    """The chain of the same forward, its statements in one spelling."""
+    statements = [
+        replace(s, expression=canonical(s.expression)) for s in chain.definition.statements
+    ]
+    spelled = derive_chain(replace(chain.definition, statements=tuple(statements)))
+    return spelled if spelled.by_name.keys() == chain.by_name.keys() else chain
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
@@ -191,60 +206,70 @@ def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
     return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
 
 
-def _best_kept(chain: Chain, simplifier: Simplifier) -> ClosedForm:
+def _best_kept(simplifier: Simplifier) -> ClosedForm:
     """Name or insert one adjoint after the other, always the one that saves most, until none
     saves anything.
     """
     kept: frozenset[str] = frozenset()
-    best = _finished(chain, simplifier, kept)
+    best = _finished(simplifier, kept)
     while True:
-        tried = [kept ^ {name} for name in _worth_trying(chain)]
-        others = [(_finished(chain, simplifier, names), names) for names in tried]
+        tried = [kept ^ {name} for name in _worth_trying(simplifier.spelled)]
+        others = [(_finished(simplifier, names), names) for names in tried]
         other, names = min(others, key=lambda pair: pair[0].preference, default=(best, kept))
         if not other.preference < best.preference:
             return best
         best, kept = other, names
 
 
-def _finished(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
-    knowledge, drafted = simplifier.knowledge, _drafted(chain, simplifier, kept)
+def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
+    """The closed form with these names kept. What could overflow is brought to a stable form before
+    the statements share what they have in common, or after it, whichever comes out better.
+    """
+    chain, knowledge = simplifier.spelled, simplifier.knowledge
+    drafted = _drafted(simplifier, kept)
     wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
     read = _read_for(wanted, drafted)
-    keep = [adjoint for adjoint in chain.adjoints if adjoint.name in read]
-    statements = [ClosedStatement(a.tensor, drafted.closed[a.name], a.of) for a in keep + wanted]
-    monomials = {
-        a.tensor: drafted.closed[a.name]
-        for a in chain.adjoints
-        if a not in wanted and a not in keep
-    }
-    taken = set(knowledge.relations.position)
-    pairs = [(s.tensor, s.expression) for s in statements]
+    stated = [*(a for a in chain.adjoints if a.name in read), *wanted]
+    pairs = [(a.tensor, drafted.closed[a.name]) for a in stated]
+    early = replace(drafted, record=Record([*drafted.record.steps]))
+    stable = [(tensor, _safe(tensor, e, knowledge, early.record)) for tensor, e in pairs]
+    ways = [(pairs, drafted)] if stable == pairs else [(pairs, drafted), (stable, early)]
+    forms = [_arranged(simplifier, draft, pairs, stated) for pairs, draft in ways]
+    return min(forms, key=lambda form: form.preference)
+
+
+def _arranged(
+    simplifier: Simplifier, drafted: Draft, pairs: Pairs, stated: list[Adjoint]
+) -> ClosedForm:
+    """``pairs`` with what they share computed once, in values that are safe and cheap."""
+    chain, knowledge, record = simplifier.chain, simplifier.knowledge, drafted.record
+    relations = knowledge.relations
+    names = {a.tensor for a in stated}
+    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.tensor not in names}
+    wanted = {a.tensor for a in stated if a.of.role == "input"}
+    taken = set(relations.position)
     of = {a.tensor: a.of for a in chain.adjoints}
+    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
 
     def flows(adjoint: Tensor, target: Tensor) -> bool:
         return target in of and of[adjoint].name in depending[of[target].name]
 
-    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
-    pairs = with_common_sums(pairs, knowledge.relations, drafted.record)
-    pairs = with_other_shares(pairs, knowledge.relations, drafted.record)
-    pairs = shared(pairs, {a.tensor for a in wanted}, monomials, taken, flows, drafted.record)
-    pairs = improved(pairs, knowledge, drafted.record)
-    pairs = [(tensor, _safe(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
-    pairs = improved(pairs, knowledge, drafted.record)
-    pairs = [(tensor, _stable(tensor, e, knowledge, drafted.record)) for tensor, e in pairs]
-    pairs, again = computed_again(pairs, taken, knowledge, drafted.record)
-    pairs = evaluated_once(pairs, taken, drafted.record)
-    statements = [
-        ClosedStatement(tensor, expression, of.get(tensor)) for tensor, expression in pairs
-    ]
-    facts = tuple(fact for fact in knowledge.found.values() if fact)
+    pairs = with_common_sums(pairs, relations, record)
+    pairs = with_other_shares(pairs, relations, record)
+    pairs = shared(pairs, wanted, monomials, taken, flows, record)
+    pairs = improved(pairs, knowledge, record)
+    pairs = [(tensor, _safe(tensor, e, knowledge, record)) for tensor, e in pairs]
+    pairs = improved(pairs, knowledge, record)
+    pairs = [(tensor, _stable(tensor, e, knowledge, record)) for tensor, e in pairs]
+    pairs, again = computed_again(pairs, taken, knowledge, record)
+    pairs = evaluated_once(pairs, taken, record)
     return ClosedForm(
         chain,
-        tuple(statements),
+        tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in pairs),
         drafted.closed,
         knowledge,
-        tuple(drafted.record.steps),
-        facts,
+        tuple(record.steps),
+        tuple(fact for fact in knowledge.found.values() if fact),
         cost_of(pairs, chain.definition.output),
         again,
     )
@@ -261,17 +286,16 @@ def _read_for(wanted: list[Adjoint], drafted: Draft) -> set[str]:
     return read
 
 
-def _drafted(chain: Chain, simplifier: Simplifier, kept: frozenset[str]) -> Draft:
+def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
+    chain = simplifier.spelled
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
     for adjoint in chain.adjoints:
-        e = record.add(
-            adjoint.tensor,
-            "part",
-            adjoint.expression,
-            simplifier.knowledge.relations.with_parts(adjoint.expression),
-            "a part of the forward gets a name",
-        )
+        written, e = simplifier.chain.by_name[adjoint.name].expression, adjoint.expression
+        why = "the same for the forward in its one spelling"
+        e = record.add(adjoint.tensor, "spelling", written, e, why)
+        named = simplifier.knowledge.relations.with_parts(e)
+        e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
         e = record.add(
             adjoint.tensor,
             "chain rule",
@@ -342,7 +366,7 @@ def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` in values that do not overflow, where there is such a form."""
     picked = picked_logarithms(e, knowledge.relations)
-    safe = knowledge.relations.scales.after_forward().safe(picked)
+    safe = knowledge.relations.scales_after.safe(picked)
     safe = e if safe == e else factored(safe)
     return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 

@@ -29,6 +29,22 @@ def over_positive_sums(product: Expr) -> Expr:
     return Mul(*factors)
 
 
+def share_of_whole(product: Expr) -> Expr | None:
+    """exp(k*u)/(a*exp(u) + b)**k = 1/(a + b*exp(-u))**k; None where no term of a positive sum goes
+    with the exponential above it.
+    """
+    exponent = Add(*(f.exp for f in Mul.make_args(product) if isinstance(f, exp)))
+    rest = [f for f in Mul.make_args(product) if not isinstance(f, exp)]
+    for factor in rest:
+        base, power = factor.as_base_exp()
+        divides = power.is_Integer and power < 0 and isinstance(base, Add) and is_positive(base)
+        if divides and exponent != 0 and _is_multiple(exponent, base, -power):
+            share = exponent / -power
+            turned = Add(*(_one_exponential(term * exp(-share)) for term in base.args))
+            return Mul(*(f for f in rest if f is not factor), turned**power)
+    return None
+
+
 def _one_exponential(e: Expr) -> Expr:
     """A product of exponentials as one."""
     coefficient, exponents = S.One, S.Zero

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Function, Mul, Pow, exp
 
+from derive.canonical import canonical
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Reduction, Reshaping, Sum
@@ -47,13 +48,13 @@ class Parts:
         }
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
-            met.update(_exponentials(statement.expression))
+            met.update(_exponentials(canonical(statement.expression)))
         self.repeated = {e for e, count in met.items() if count > 1}
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        e = statement.expression
+        e = canonical(statement.expression)
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Add, Expr, Mul, Pow, S, cancel, exp, expand, log
+from sympy import Add, Expr, Mul, Pow, Rational, S, cancel, exp, expand, log
 from sympy import Sum as SymbolicSum
 
 LARGEST = 60  # operations of a difference that is looked into
+LARGEST_PRIME = 1000  # a number is not taken apart beyond
+
+
+def log_of_number(number: Expr) -> Expr:
+    """log(12) = 2*log(2) + log(3): logarithms of numbers in those of primes."""
+    if not isinstance(number, Rational) or number <= 0:
+        return log(number)
+    primes = number.factors(limit=LARGEST_PRIME)
+    return Add(*(power * log(prime) for prime, power in primes.items()))
 
 
 def split_log(argument: Expr) -> Expr:
@@ -16,6 +25,8 @@ def split_log(argument: Expr) -> Expr:
     """
     if isinstance(argument, exp):
         return argument.exp
+    if argument.is_Rational and argument.is_positive:
+        return log_of_number(argument)
     if isinstance(argument, Mul):
         positive = [f for f in argument.args if is_positive(f)]
         rest = Mul(*(f for f in argument.args if not is_positive(f)))

@@ -75,7 +75,7 @@ def _written_in(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | No
     overflow, if it is that.
     """
     relations = knowledge.relations
-    scales = relations.scales.after_forward()
+    scales = relations.scales_after
 
     def unfolded(e: Expr, unknown: list[Tensor]) -> Expr:
         return written_in(e, {t: relations.unfolded(t) for t in unknown})

@@ -40,6 +40,11 @@ class Relations:
     scales: Scales
 
     @cached_property
+    def scales_after(self) -> Scales:
+        """The scales for the backward, which has all values at hand."""
+        return self.scales.after_forward()
+
+    @cached_property
     def by_name(self) -> dict[str, Value]:
         return {value.tensor.name: value for value in self.values}
 

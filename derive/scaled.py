@@ -161,28 +161,36 @@ class Scales:
     def overflows(self, e: Expr) -> bool:
         """Whether something in ``e`` becomes infinite, or the logarithm of zero, where the value
         of ``e`` need not.
+        """
+        return bool(self.risks(e))
+
+    def risks(self, e: Expr) -> set[Expr]:
+        """What in ``e`` becomes infinite, or the logarithm of zero, where the value of ``e`` need
+        not: values, exponentials and logarithms.
 
         What is divided by a sum of positive numbers may be infinite there: then it is zero.
         """
         if isinstance(e, Tensor):
             scaled = self.known.get(e.name)
-            return scaled is not None and not self.values.is_nonpositive(scaled.exponent)
+            safe = scaled is None or self.values.is_nonpositive(scaled.exponent)
+            return set() if safe else {e}
         if isinstance(e, exp):
-            return not self.values.is_nonpositive(self.values.unfolded(e.exp))
+            return set() if self.values.is_nonpositive(self.values.unfolded(e.exp)) else {e}
         if isinstance(e, (cosh, sinh)):
-            return True
+            return {e}
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
-            return any(map(self._overflows_inside, Add.make_args(e.base)))
+            return set().union(*map(self._risks_inside, Add.make_args(e.base)))
         if isinstance(e, log):
-            return self.of(e).factor != e
-        return any(self.overflows(arg) for arg in e.args if isinstance(arg, Expr))
+            return {e} if self.of(e).factor != e else set()
+        return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
-    def _overflows_inside(self, term: Expr) -> bool:
-        """Whether the reciprocal of a positive sum with this term suffers."""
+    def _risks_inside(self, term: Expr) -> set[Expr]:
+        """What the reciprocal of a positive sum with this term suffers from."""
         pointwise = self.values.unfolded(term)
         if pointwise.has(Reduction) or any(t.name in self.known for t in tensors_in(pointwise)):
-            return self.overflows(term)
-        return any(self.overflows(arg) for node in pointwise.atoms(exp) for arg in node.args)
+            return self.risks(term)
+        inside = (arg for node in pointwise.atoms(exp) for arg in node.args)
+        return set().union(*map(self.risks, inside))
 
     def _inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:
@@ -255,7 +263,7 @@ class Scales:
             return Scaled(Add(*(part.factor for part in parts)))
         if len(exponents) == 1:
             return Scaled(Add(*(part.factor for part in parts)), exponents[0])
-        if not all(map(is_positive, e.args)) or any(part.factor.has(Reduction) for part in parts):
+        if not all(map(is_positive, e.args)):
             return Scaled(Add(*map(self.safe, e.args)))
         weights = [Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents]
         exponents = [self._without_choice(k, "exponent") for k in exponents]

@@ -17,6 +17,7 @@ from derive.choices import Compared
 from derive.cost import is_contraction
 from derive.nodes import OneHot, Reduction, Sum
 from derive.shares import is_share
+from derive.statements import known_signs
 from derive.steps import Record
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 
@@ -202,7 +203,7 @@ def _repeats_named(
         axes = _axes_in_order(e, statements)
         name = _name_of(e, taken)
         taken.add(name)
-        tensor = Tensor(name, axes, role="adjoint")
+        tensor = Tensor(name, axes, role="adjoint", **known_signs(e))
         statements = _replaced(
             statements, e, tensor, f"computed once, as {name}", record, skip=tensor
         )

@@ -109,6 +109,23 @@ ROWS = {
         "    p = counts / (Sum(counts, C) + nothing)",
         lambda z: masked(z, 1),
     ),
+    "LogSumExpOfProducts": (
+        "b = Input(N, C)\n    y = log(Sum(exp(b * z), C))",
+        lambda z: (z.flip(1).detach() * z).logsumexp(1),
+    ),
+    "LogSumExpWeighted": (
+        "b = Input(N, C)\n    y = log(Sum(exp(z) * exp(b), C))",
+        lambda z: (z + z.flip(1).detach()).logsumexp(1),
+    ),
+    "LogSumExpAndOne": (
+        "y = log(1 + Sum(exp(z), C))",
+        lambda z: F.pad(z, (0, 1)).logsumexp(1),
+    ),
+    "SoftmaxAndOne": (
+        "p = exp(z) / (1 + Sum(exp(z), C))",
+        lambda z: F.softmax(F.pad(z, (0, 1)), 1)[:, :-1],
+    ),
+    "SoftmaxBase2": ("p = 2**z / Sum(2**z, C)", lambda z: F.softmax(z * math.log(2), 1)),
     "Attention": (
         "k = Input(N, C)\n    v = Input(N, C)\n    s = Sum(z * Rename(k, N, K), C) / sqrt(C)\n"
         "    p = exp(s) / Sum(exp(s), K)\n    y = Sum(p * Rename(v, N, K), K)",
@@ -146,6 +163,19 @@ POINTS = {
         "from sympy import pi\n"
         "    y = z * (1 + tanh(sqrt(2 / pi) * (z + Rational(44715, 10**6) * z**3))) / 2",
         lambda z: F.gelu(z, approximate="tanh"),
+    ),
+    "LogShare": (
+        "b = Input(N, C)\n    y = log(exp(z) / (exp(z) + exp(b)))",
+        lambda z: F.logsigmoid(z - z.flip(1).detach()),
+    ),
+    "SoftplusBase2": (
+        "y = log(1 + 2**z) / log(2)",
+        lambda z: -F.logsigmoid(-z * math.log(2)) / math.log(2),
+    ),
+    "TanhByExponentials": ("y = (exp(z) - exp(-z)) / (exp(z) + exp(-z))", torch.tanh),
+    "MishWithoutLogarithm": (
+        "y = z * ((1 + exp(z))**2 - 1) / ((1 + exp(z))**2 + 1)",
+        F.mish,
     ),
     "LogAddExp": (
         "b = Input(N, C)\n    y = log(exp(z) + exp(b))",
@@ -207,6 +237,8 @@ def gap(one, other):
 def test_value_and_gradient_are_those_of_torch(made, name, size, dtype):
     """Relative to the largest entry; or no more than four times as far off as torch itself is."""
     size = min(size, 60) if dtype == torch.float16 else size
+    if name == "LogSumExpOfProducts" and dtype == torch.float16:
+        size = min(size, 4)  # likewise
     if name in ("Attention", "GeluTanh"):
         size = min(size, 30)  # the products of such inputs are beyond what tells them apart
     z = logits(size, dtype)

@@ -1,0 +1,118 @@
+"""What can be written in several ways comes out the same: every equation of the one spelling is
+true, and a respelled forward costs what the usual one does.
+"""
+
+from itertools import product
+
+import pytest
+import torch
+from forwards import HEAD
+from generating import module_from
+from sympy import Rational, exp, log, symbols, tanh
+
+from codegen.driver import generate
+from derive import Axis, Sum, forward_from
+from derive.canonical import canonical, equations
+from derive.chain import derive_chain
+from derive.closed_form import close
+
+x, y = symbols("x y", real=True)
+NUMBERS = [Rational(n, 7) for n in (-40, -3, 0, 1, 12)]
+
+# Expressions in one spelling and in others, by the equation that brings them there.
+SPELLINGS = {
+    "a**u": {exp(x * log(2)): [2**x], exp(2 * x * log(2) + x * log(3)): [12**x]},
+    "exp(k*u)": {
+        1 / (1 + exp(-x)): [exp(x) / (1 + exp(x)), exp(x - 3) / (exp(-3) + exp(x - 3))],
+        (1 + exp(-x)) ** -2: [exp(2 * x) / (1 + exp(x)) ** 2],
+        2 * y / (6 + exp(y - x)): [2 * y * exp(x) / (6 * exp(x) + exp(y))],
+    },
+    "(a - b)": {
+        tanh(x): [
+            (exp(x) - exp(-x)) / (exp(x) + exp(-x)),
+            (exp(2 * x) - 1) / (exp(2 * x) + 1),
+            (1 - exp(-2 * x)) / (1 + exp(-2 * x)),
+            -(exp(-x) - exp(x)) / (exp(x) + exp(-x)),
+        ],
+        y * tanh((x - y) / 2): [y * (exp(x) - exp(y)) / (exp(x) + exp(y))],
+        x * tanh(log(1 + exp(x))): [x * ((1 + exp(x)) ** 2 - 1) / ((1 + exp(x)) ** 2 + 1)],
+    },
+}
+STAY = [
+    (x**2 - 1) / (x**2 + 1),
+    x**y,
+    (-2) ** x,
+    exp(x) / (1 + exp(y)),
+    exp(x) / (1 + exp(x)) ** 2,
+    exp(x) / (exp(x) - 1),
+    (exp(x) - 1) / (exp(x) + 2),
+]
+
+
+@pytest.mark.parametrize("equation", equations, ids=lambda equation: equation.statement)
+def test_an_equation_is_true_and_leads_to_one_spelling(equation):
+    (table,) = (t for start, t in SPELLINGS.items() if equation.statement.startswith(start))
+    for one, others in table.items():
+        assert canonical(one) == one
+        for other in others:
+            assert equation.rewrite(other) is not None and canonical(other) == one
+            for a, b in product(NUMBERS, NUMBERS):
+                difference = (one - other).xreplace({x: a, y: b})
+                assert abs(difference.evalf(60, maxn=200)) < 1e-40
+
+
+@pytest.mark.parametrize("e", STAY, ids=str)
+def test_what_is_no_spelling_of_something_else_stays(e):
+    assert canonical(e) == e
+
+
+def test_what_is_summed_along_an_axis_is_not_turned():
+    total = Sum(exp(forward_from("softmax").definition.inputs[0]), Axis("C"))
+    assert canonical(exp(x) / (1 + total)) == exp(x) / (1 + total)
+
+
+# The lines of a forward as they are usually written, and in other ways.
+FORWARDS = {
+    "y = 1/(1 + exp(-x))": ["y = exp(x)/(1 + exp(x))", "y = exp(x)/(exp(x) + 1) + 0*x"],
+    "y = tanh(x)": [
+        "y = (exp(x) - exp(-x))/(exp(x) + exp(-x))",
+        "y = (1 - exp(-2*x))/(1 + exp(-2*x))",
+    ],
+    "y = x/(1 + exp(-x))": ["y = x*exp(x)/(1 + exp(x))"],
+    "y = x*tanh(log(1 + exp(x)))": ["y = x*((1 + exp(x))**2 - 1)/((1 + exp(x))**2 + 1)"],
+    "y = -log(1 + exp(w - x))": ["y = log(exp(x)/(exp(x) + exp(w)))"],
+    "y = exp(x*log(2))/Sum(exp(x*log(2)), C)": ["y = 2**x/Sum(2**x, C)"],
+    "y = log(1 + exp(x*log(2)))/log(2)": ["y = log(1 + 2**x)/log(2)"],
+}
+
+
+@pytest.mark.parametrize("usual", FORWARDS)
+@pytest.mark.filterwarnings("ignore::derive.errors.NotationWarning")
+def test_a_forward_costs_the_same_however_it_is_written(usual, tmp_path):
+    results = []
+    for number, line in enumerate([usual, *FORWARDS[usual]]):
+        other = "    w = Input(N, C)\n" if "w" in line else ""
+        file = tmp_path / f"own{number}.py"
+        file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    x = Input(N, C)\n{other}    {line}\n")
+        forward = forward_from(file)
+        module = module_from(generate(forward).text, tmp_path, f"own{number}")
+        results.append((close(derive_chain(forward.definition)), module.own))
+    form, own = results[0]
+    for other, respelled in results[1:]:
+        assert other.cost == form.cost and len(other.saved) == len(form.saved)
+        for size in (1, 30, 200, 1e4):
+            values = [_run(function, form, size) for function in (own, respelled)]
+            for one, same in zip(*values, strict=True):
+                torch.testing.assert_close(same, one, rtol=1e-5, atol=1e-6)
+                assert same.isfinite().all()
+
+
+def _run(function, form, size):
+    """Value and gradients in float32 at numbers of this size."""
+    generator = torch.Generator().manual_seed(5)
+    inputs = [
+        (size * torch.randn(4, 5, generator=generator)).requires_grad_()
+        for _ in form.definition.inputs
+    ]
+    output = function(*inputs)
+    return [output.detach(), *torch.autograd.grad(output.sum(), inputs)]
