@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 
-from sympy import Add, Expr, Mul, Pow, exp, expand, factor, tanh
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
 
 from derive.exponential_quotients import share_of_whole
 from derive.nodes import Reduction
-from derive.positive import is_positive, log_of_number, split_log
+from derive.positive import LARGEST_PRIME, is_positive, split_log
 from derive.traversal import everywhere
 
 
@@ -44,8 +45,18 @@ def canonical(e: Expr) -> Expr:
 def _in_base_e(node: Expr) -> Expr | None:
     if not isinstance(node, Pow) or node.exp.is_number or not node.base.is_number:
         return None
-    exponent = expand(node.exp * log_of_number(node.base))
-    return exp(exponent) if node.base.is_positive else None
+    return exp(node.exp * _logarithm(node.base)) if node.base.is_positive else None
+
+
+def _logarithm(number: Expr) -> Expr:
+    """log(8) = 3*log(2), log(1/36) = -2*log(6): that of a power is a multiple of one."""
+    if not isinstance(number, Rational):
+        return log(number)
+    primes = number.factors(limit=LARGEST_PRIME)
+    times = gcd(*primes.values()) * (1 if number > 1 else -1)
+    return times * log(
+        Mul(*(Integer(prime) ** (power // times) for prime, power in primes.items()))
+    )
 
 
 def _share(node: Expr) -> Expr | None:

@@ -45,7 +45,7 @@ from sympy.core.function import UndefinedFunction
 from derive.cases import SignTest, independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
-from derive.positive import is_positive, positive_quotient, scaled, split_log
+from derive.positive import is_positive, log_of_number, positive_quotient, scaled, split_log
 
 PRIME = 2**61 - 1
 LARGEST_PRIME = 1000  # by which the number before a root is divided, to take it apart
@@ -191,7 +191,7 @@ class ZeroTest:
         if isinstance(e, log):
             if (chosen := _logarithm_chosen(e)) is not None:
                 return self.rational(chosen)
-            split = split_log(e.args[0])
+            split = split_log(_in_exponentials(e.args[0]))
             if split != e:
                 return self.rational(split)
         if isinstance(e, Function) and not isinstance(type(e), UndefinedFunction):
@@ -200,6 +200,7 @@ class ZeroTest:
 
     def _exponential(self, exponent: Expr) -> Expr:
         factors = []
+        exponent = exponent.replace(log, lambda u: log_of_number(u) if u.is_Rational else log(u))
         for term in Add.make_args(expand(exponent)):
             coefficient, rest = term.as_coeff_Mul()
             if not coefficient.is_Rational:
@@ -455,6 +456,14 @@ class ZeroTest:
                 )
             return Add(*terms), True
         return S.Zero, False
+
+
+def _in_exponentials(e: Expr) -> Expr:
+    """``e`` with powers of positive numbers as exponentials."""
+    return e.replace(
+        lambda p: isinstance(p, Pow) and p.base.is_Rational and p.base > 0 and not p.exp.is_number,
+        lambda p: exp(expand(p.exp * log_of_number(p.base))),
+    )
 
 
 def _logarithm_of_positive(base: Expr) -> Expr | None:

@@ -66,7 +66,7 @@ class Scales:
         """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
         self.definitions[tensor.name], self.tensors[tensor.name] = e, tensor
         scaled = self.of(e)
-        if scaled.exponent == 0:
+        if scaled.exponent == 0 or self._stays_moderate(scaled.exponent):
             return
         if scaled.factor.has(Reduction):
             words = f"{tensor.name}_scaled"
@@ -178,11 +178,19 @@ class Scales:
             return set() if self.values.is_nonpositive(self.values.unfolded(e.exp)) else {e}
         if isinstance(e, (cosh, sinh)):
             return {e}
+        if isinstance(e, Pow) and e.exp.is_negative and self._may_be_none(e.base):
+            return {e.base}
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
             return set().union(*map(self._risks_inside, Add.make_args(e.base)))
         if isinstance(e, log):
             return {e} if self.of(e).factor != e else set()
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
+
+    def _may_be_none(self, e: Expr) -> bool:
+        """Whether ``e`` is a sum along an axis of which all terms may be too small."""
+        if isinstance(e, Tensor):
+            e = self.values.definition_of(e)
+        return isinstance(e, Sum) and self.of(e).exponent != 0
 
     def _risks_inside(self, term: Expr) -> set[Expr]:
         """What the reciprocal of a positive sum with this term suffers from."""
@@ -240,7 +248,13 @@ class Scales:
 
     def _exponential(self, e: exp) -> Scaled:
         exponent = self.values.unfolded(e.exp)
-        return Scaled(e) if self.values.is_nonpositive(exponent) else Scaled(S.One, exponent)
+        return Scaled(e) if self._stays_moderate(exponent) else Scaled(S.One, exponent)
+
+    def _stays_moderate(self, exponent: Expr) -> bool:
+        """Whether an exponent is at most zero, and zero somewhere in its row: an entry minus the
+        largest. What is negative by its sign alone may be so everywhere, and all exponentials 0.
+        """
+        return self.values.is_nonpositive(exponent) and not exponent.is_nonpositive
 
     def _hyperbolic(self, e: cosh) -> Scaled:
         return self.of(e.rewrite(exp))
@@ -270,13 +284,18 @@ class Scales:
         largest = reduce(self._larger, exponents)
         if largest is None:
             return Scaled(Add(*map(self.safe, e.args)))
-        if len(exponents) == 2 and weights[0] == weights[1]:
+        decided = largest in exponents
+        if len(exponents) == 2 and weights[0] == weights[1] and not decided:
             return Scaled(weights[0] * (1 + exp(-Abs(exponents[0] - exponents[1]))), largest)
         pairs = zip(weights, exponents, strict=True)
         return Scaled(Add(*(w * exp(k - largest) for w, k in pairs)), largest)
 
     def _larger(self, a: Expr | None, b: Expr) -> Expr | None:
         """The larger of two exponents; None where a choice in them can be given no name."""
+        if a is not None and self.values.is_nonpositive(b - a):
+            return a
+        if a is not None and self.values.is_nonpositive(a - b):
+            return b
         a = None if a is None else self._without_choice(a, "larger_exponent")
         return None if a is None or a.has(Piecewise) or b.has(Piecewise) else extreme(a, b)
 
@@ -289,7 +308,7 @@ class Scales:
         carried = [axis for axis in e.axes if axis in axes_of(operand.exponent)]
         if not carried:
             return Scaled(e.on(operand.factor), operand.exponent)
-        if self.values.is_nonpositive(operand.exponent):
+        if self._stays_moderate(operand.exponent):
             return Scaled(e.on(self._value(operand)))
         words = getattr(operand.exponent, "name", "exponent")
         top = operand.exponent

@@ -21,7 +21,11 @@ NUMBERS = [Rational(n, 7) for n in (-40, -3, 0, 1, 12)]
 
 # Expressions in one spelling and in others, by the equation that brings them there.
 SPELLINGS = {
-    "a**u": {exp(x * log(2)): [2**x], exp(2 * x * log(2) + x * log(3)): [12**x]},
+    "a**u": {
+        exp(x * log(2)): [2**x],
+        exp(2 * x * log(6)): [36**x],
+        exp(-x * log(Rational(3, 2))): [Rational(2, 3) ** x],
+    },
     "exp(k*u)": {
         1 / (1 + exp(-x)): [exp(x) / (1 + exp(x)), exp(x - 3) / (exp(-3) + exp(x - 3))],
         (1 + exp(-x)) ** -2: [exp(2 * x) / (1 + exp(x)) ** 2],

@@ -126,6 +126,18 @@ ROWS = {
         lambda z: F.softmax(F.pad(z, (0, 1)), 1)[:, :-1],
     ),
     "SoftmaxBase2": ("p = 2**z / Sum(2**z, C)", lambda z: F.softmax(z * math.log(2), 1)),
+    "SoftmaxOfNegatives": (
+        "p = exp(-z**2) / Sum(exp(-z**2), C)",
+        lambda z: F.softmax(-(z**2), 1),
+    ),
+    "SoftminOfDistances": (
+        "d = z**2\n    p = exp(-d)\n    y = p / Sum(p, C)",
+        lambda z: F.softmax(-(z**2), 1),
+    ),
+    "LogOfDensities": (
+        "y = log(Sum(exp(-z**2), C))",
+        lambda z: (-(z**2)).logsumexp(1),
+    ),
     "Attention": (
         "k = Input(N, C)\n    v = Input(N, C)\n    s = Sum(z * Rename(k, N, K), C) / sqrt(C)\n"
         "    p = exp(s) / Sum(exp(s), K)\n    y = Sum(p * Rename(v, N, K), K)",
@@ -183,6 +195,7 @@ POINTS = {
     ),
 }
 FORWARDS = ROWS | POINTS
+SQUARES = ("LogSumExpOfProducts", "SoftmaxOfNegatives", "SoftminOfDistances", "LogOfDensities")
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-5, torch.float16: 8e-3}
 
 
@@ -237,8 +250,8 @@ def gap(one, other):
 def test_value_and_gradient_are_those_of_torch(made, name, size, dtype):
     """Relative to the largest entry; or no more than four times as far off as torch itself is."""
     size = min(size, 60) if dtype == torch.float16 else size
-    if name == "LogSumExpOfProducts" and dtype == torch.float16:
-        size = min(size, 4)  # likewise
+    if name in SQUARES and dtype == torch.float16:
+        size = min(size, 4)  # the squares of such numbers are rounded to whole ones
     if name in ("Attention", "GeluTanh"):
         size = min(size, 30)  # the products of such inputs are beyond what tells them apart
     z = logits(size, dtype)
