@@ -66,7 +66,7 @@ class Scales:
         """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
         self.definitions[tensor.name], self.tensors[tensor.name] = e, tensor
         scaled = self.of(e)
-        if scaled.exponent == 0 or self._stays_moderate(scaled.exponent):
+        if scaled.exponent == 0:
             return
         if scaled.factor.has(Reduction):
             words = f"{tensor.name}_scaled"
