@@ -45,10 +45,16 @@ from sympy.core.function import UndefinedFunction
 from derive.cases import SignTest, independent, vanishes_by_cases
 from derive.choices import without_gap
 from derive.fractions import Fractions
-from derive.positive import is_positive, log_of_number, positive_quotient, scaled, split_log
+from derive.positive import (
+    LARGEST_PRIME,
+    is_positive,
+    log_of_number,
+    positive_quotient,
+    scaled,
+    split_log,
+)
 
 PRIME = 2**61 - 1
-LARGEST_PRIME = 1000  # by which the number before a root is divided, to take it apart
 INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 
 

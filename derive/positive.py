@@ -8,7 +8,7 @@ from sympy import Add, Expr, Mul, Pow, Rational, S, cancel, exp, expand, log
 from sympy import Sum as SymbolicSum
 
 LARGEST = 60  # operations of a difference that is looked into
-LARGEST_PRIME = 1000  # a number is not taken apart beyond
+LARGEST_PRIME = 1000  # by which numbers are divided to take them apart
 
 
 def log_of_number(number: Expr) -> Expr:
