@@ -16,8 +16,10 @@ class OverIndices:
         """As SymPy's, for what is free: an index of its own is no index of that name outside, and
         gets another name where one comes in.
         """
+        if self in rule:
+            return rule[self], True
         own = set(self.bound_symbols)
-        rule = {old: new for old, new in rule.items() if old not in own}
+        rule = {old: new for old, new in rule.items() if not old.free_symbols & own}
         captured = own & {s for new in rule.values() for s in new.free_symbols}
         apart = {index: Dummy(index.name, integer=True) for index in captured}
         renamed = self.func(*(arg.xreplace(apart) for arg in self.args)) if apart else self

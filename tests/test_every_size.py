@@ -30,6 +30,7 @@ def test_an_index_of_a_sum_is_no_index_outside_of_it():
     total = IndexedSum(x[i] * y[j], (i, 1, SIZE))
     assert total.xreplace({i: n}) == total
     assert total.xreplace({j: n}) == IndexedSum(x[i] * y[1], (i, 1, SIZE))
+    assert total.xreplace({x[i]: n}) == total and total.xreplace({total: n}) == n
     moved = total.xreplace({j: i})
     (own,) = moved.variables
     assert own != i and moved.function == x[own] * y[i]
