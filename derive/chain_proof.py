@@ -6,51 +6,43 @@ the step.
 What is proved. A tensor ``t`` receives ``dt``, the sum over the statements ``s`` that read it of
 the derivative of ``Sum(ds * s)`` by ``t``, with everything else that ``s`` reads held fixed: that
 is the chain rule. So each contribution is proved by itself, on one statement whose operands are
-independent (`Claim`), and a statement that reads ``t`` without contributing is proved to have the
-derivative 0. Both forms of a contribution are: with the derivative of the outermost function
-written out, and with it left open, as the code has it.
+independent (`Derivative`); that of a statement that reads ``t`` without contributing is proved to
+be 0. Both forms of a contribution are: with the derivative of the outermost function written out,
+and with it left open, as the code has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sympy import Add, Dummy, Expr, Pow
 
 from derive.chain import Adjoint, Chain, adjoint_of, outer_argument
-from derive.claim import (
-    Batches,
-    Claim,
-    ProvedGradient,
-    holds_for_every_size,
-    holds_on,
-    named_sizes,
-)
+from derive.claim import Batch, Derivative, ProvedGradient, holds_for_every_size, proved_on
 from derive.definition import Statement
 from derive.errors import UnprovedError
 from derive.facts import along
 from derive.symbols import tensors_in
 
 
-def prove_chain(chain: Chain, batches: Batches) -> tuple[ProvedGradient, ...]:
-    """Prove every adjoint of ``chain`` on batches of these sizes, and for every size.
+def proved_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> ProvedGradient:
+    """Prove one adjoint of ``chain`` on these batches, and for every size.
 
     Raises `UnprovedError` with the first step that is not the derivative of its statement.
     """
-    return tuple(_proved_adjoint(chain, adjoint, batches) for adjoint in chain.adjoints)
-
-
-def _proved_adjoint(chain: Chain, adjoint: Adjoint, batches: Batches) -> ProvedGradient:
     every_size = True
     for statement, claim in _claims(chain, adjoint):
-        for sizes, test in batches:
-            if not holds_on(claim, sizes, test):
+        needed: set[str] = set()
+        for batch in batches:
+            found = proved_on(claim, batch)
+            if found is None:
                 raise UnprovedError(_failure(chain, statement, claim))
-        every_size = every_size and holds_for_every_size(claim)
-    return ProvedGradient(adjoint.tensor, named_sizes(batches), every_size)
+            needed |= found
+        every_size = every_size and holds_for_every_size(claim, needed)
+    return ProvedGradient(adjoint.tensor, tuple(batch.named_sizes for batch in batches), every_size)
 
 
-def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Claim]]:
+def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Derivative]]:
     """What the adjoint says of every statement that reads its tensor or that it names, each form
     of it once.
     """
@@ -65,12 +57,7 @@ def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Claim]]
             _with_outer_derivative(Add(*(c.through_outer for c in own)), statement),
         )
         for expression in dict.fromkeys(forms):
-            others = tuple(s.name for s in definition.statements if s.name != statement.name)
-            near = (statement.name,)
-            yield (
-                statement,
-                Claim(definition, adjoint.of, expression, (statement.tensor,), near, others[::-1]),
-            )
+            yield statement, Derivative(definition, adjoint.of, expression, statement.tensor)
 
 
 def _with_outer_derivative(e: Expr, statement: Statement) -> Expr:
@@ -89,7 +76,7 @@ def _with_outer_derivative(e: Expr, statement: Statement) -> Expr:
     return e.xreplace({t: along(arrives, t) for t in open_ones})
 
 
-def _failure(chain: Chain, statement: Statement, claim: Claim) -> str:
+def _failure(chain: Chain, statement: Statement, claim: Derivative) -> str:
     return (
         f"{chain.definition.name}: d{claim.target} is unproved in the step through "
         f"{statement.name}. On explicit scalars the derivative of {statement} by {claim.target} "

@@ -1,52 +1,148 @@
-"""A claim about a derivative, and the two derivations that decide it.
+"""Claims about a forward, and the two ways in which each is decided.
 
-Let ``L`` be the sum over all entries of ``dk * k`` for every tensor ``k`` of an objective. A
-`Claim` says that the derivative of ``L`` by its target is its expression. Which statements are
-independent scalars for whatever reads them is part of it.
+A `Derivative` says what the derivative through one statement is; an `Equality` says that two
+expressions have the same value. The statements of the forward are independent of each other in a
+claim; where it does not hold for all their values, those that it needs are replaced by their
+definitions.
 
 - *small batches* (``small_batch.py``): explicit scalars, SymPy's ``diff``, difference exactly zero;
-- *every size* (``every_size.py``): SymPy's derivative of indexed sums with symbolic bounds.
+- *every size* (``every_size.py``): indexed sums with symbolic bounds, of which SymPy takes the
+  derivative.
 
 Neither shares code with what makes the claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from sympy import Add, Expr
+from sympy import Abs, Add, Expr, sign
+from sympy.core.relational import Relational
 
 from derive.chain import adjoint_of
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
+from derive.random_point import RandomPoint
 from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.symbols import Axis, Tensor
 
 
 @dataclass(frozen=True)
-class Claim:
-    """``expression`` is the derivative by ``target`` of the sum of ``dk * k`` over ``objective``.
-
-    The target and the statements named in ``near`` and ``far`` are independent of each other.
-    Where the difference does not vanish for all their values, what is near is replaced by its
-    definition, one after the other, and then what is far.
+class Derivative:
+    """``expression`` is the derivative by ``target`` of the sum of all ``ds * s``, for the tensor
+    ``s`` of one statement.
     """
 
     definition: Definition
     target: Tensor
     expression: Expr
-    objective: tuple[Tensor, ...]
-    near: tuple[str, ...] = ()
-    far: tuple[str, ...] = ()
+    of: Tensor
 
-    @property
-    def free(self) -> frozenset[str]:
-        return frozenset({self.target.name, *self.near, *self.far})
+    def on(self, batch: SmallBatch) -> Iterator[Expr]:
+        """The differences, of one entry of each kind, that have to be zero."""
+        upstream = batch.entries(adjoint_of(self.of))
+        objective = [upstream[i] * value for i, value in batch.computed(self.of.name).items()]
+        for i in batch.representatives(self.target.home, self.expression):
+            derivative = Add(*map(TotalDerivative(batch.entries(self.target)[i]).of, objective))
+            yield derivative - batch.scalar(self.expression, self.target.home, i)
+
+    def indexed(self, forward: IndexedForward) -> Expr:
+        """The difference in indexed sums."""
+        at = {axis: forward.index(axis) for axis in self.target.home}
+        bound = {axis: forward.index(axis, "o") for axis in self.of.home}
+        value = forward.entry(adjoint_of(self.of), bound) * forward.computed(self.of.name, bound)
+        derivative = TotalDerivative(forward.entry(self.target, at)).of(value)
+        total = forward.total(derivative, self.of.home, bound)
+        return total - forward.written(self.expression, at)
 
 
-Batches = list[tuple[dict[Axis, int], ZeroTest]]
+@dataclass(frozen=True)
+class Equality:
+    """``left`` and ``right`` have one value in every entry along ``home``."""
+
+    definition: Definition
+    home: tuple[Axis, ...]
+    left: Expr
+    right: Expr
+
+    def on(self, batch: SmallBatch) -> Iterator[Expr]:
+        """The differences, of one entry of each kind, that have to be zero."""
+        for i in batch.representatives(self.home, self.left - self.right):
+            yield batch.scalar(self.left, self.home, i) - batch.scalar(self.right, self.home, i)
+
+    def indexed(self, forward: IndexedForward) -> Expr:
+        """The difference in indexed sums."""
+        at = {axis: forward.index(axis) for axis in self.home}
+        return forward.written(self.left, at) - forward.written(self.right, at)
+
+
+Claim = Derivative | Equality
+NOT_DECIDED = (ZeroDivisionError, RecursionError, NotImplementedError)
+POINTS = 6  # so that no sign or place that is drawn hides a difference
+
+
+class Batch:
+    """A forward of a size for every axis, on explicit scalars, of which those of its statements are
+    independent until they are replaced by their definitions.
+    """
+
+    def __init__(self, definition: Definition, sizes: Mapping[Axis, int]):
+        self.definition, self.sizes, self.test = definition, sizes, ZeroTest()
+        self.scalars = SmallBatch(definition, sizes, frozenset(definition.by_name))
+        self._definitions: dict[str, dict[Expr, Expr]] = {}
+
+    @cached_property
+    def named_sizes(self) -> tuple[tuple[str, int], ...]:
+        """The sizes, with the names of the axes."""
+        return tuple((axis.name, int(size)) for axis, size in self.sizes.items())
+
+    @cached_property
+    def statement_of(self) -> dict[Expr, str]:
+        """The statement whose entry a scalar is."""
+        statements = self.definition.statements
+        return {e: s.name for s in statements for e in self.scalars.entries(s.tensor).values()}
+
+    def definitions(self, name: str) -> dict[Expr, Expr]:
+        """The definition of every entry of a statement."""
+        if name not in self._definitions:
+            entries = self.scalars.entries(self.definition.by_name[name].tensor).values()
+            computed = self.scalars.computed(name).values()
+            self._definitions[name] = dict(zip(entries, computed, strict=True))
+        return self._definitions[name]
+
+    def met(self, e: Expr) -> list[str]:
+        """The statements that ``e`` is made of in the end, the latest first."""
+        found: set[str] = set()
+        pending = [e]
+        while pending:
+            scalars = pending.pop().free_symbols & self.statement_of.keys()
+            new = {self.statement_of[s] for s in scalars} - found
+            found |= new
+            pending += [value for name in new for value in self.definitions(name).values()]
+        return self._latest_first(found)
+
+    def deciding(self, e: Expr) -> set[str]:
+        """The statements that the choices, signs and bars in ``e`` are asked of."""
+        asked = e.atoms(Relational, Abs, sign)
+        scalars = set().union(*(node.free_symbols for node in asked)) & self.statement_of.keys()
+        return {self.statement_of[s] for s in scalars}
+
+    def unfolded(self, e: Expr, names: Collection[str]) -> Expr:
+        """``e`` with these statements replaced by their definitions."""
+        for name in self._latest_first(names):
+            e = with_definitions(e, self.definitions(name))
+        return e
+
+    def may_vanish(self, e: Expr, names: Collection[str]) -> bool:
+        """Whether ``e`` is zero at random numbers, with these statements computed."""
+        definitions = {s: value for name in names for s, value in self.definitions(name).items()}
+        return all(RandomPoint(seed, definitions).may_vanish(e) for seed in range(POINTS))
+
+    def _latest_first(self, names: Collection[str]) -> list[str]:
+        return [s.name for s in reversed(self.definition.statements) if s.name in names]
 
 
 @dataclass(frozen=True)
@@ -58,79 +154,70 @@ class ProvedGradient:
     every_size: bool
 
 
-def named_sizes(batches: Batches) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """The sizes of batches, with the names of the axes."""
-    return tuple(tuple((a.name, int(n)) for a, n in sizes.items()) for sizes, _ in batches)
-
-
-def holds_on(claim: Claim, sizes: Mapping[Axis, int], test: ZeroTest) -> bool:
-    """The difference to SymPy's derivative is exactly zero in every entry, for a batch of these
-    sizes: in one of each kind, and so in all that are renumberings of it.
+def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
+    """The statements whose definitions the claim needs, where its difference is exactly zero in
+    every entry for this batch: in one of each kind, and so in all that are renumberings of it.
+    None where it is not shown to be.
     """
-    batch = SmallBatch(claim.definition, sizes, claim.free)
-
-    def unfold(e: Expr, name: str) -> Expr:
-        entries = batch.entries(claim.definition.by_name[name].tensor)
-        values = zip(entries.values(), batch.computed(name).values(), strict=True)
-        return with_definitions(e, dict(values))
-
-    objective = [
-        batch.entries(adjoint_of(tensor))[i] * value
-        for tensor in claim.objective
-        for i, value in batch.computed(tensor.name).items()
-    ]
-    target = claim.target
-    for i in batch.representatives(target.home, claim.expression):
-        variable = batch.entries(target)[i]
-        derivative = Add(*map(TotalDerivative(variable).of, objective))
-        difference = derivative - batch.scalar(claim.expression, target.home, i)
-        if not _vanishes_by_definition(difference, claim, unfold, test.is_zero):
-            return False
-    return True
+    needed: set[str] = set()
+    for difference in claim.on(batch.scalars):
+        found = _proved_with(difference, batch)
+        if found is None:
+            return None
+        needed.update(found)
+    return needed
 
 
-def holds_for_every_size(claim: Claim) -> bool:
-    """The same for sums with symbolic bounds; False also where that could not be shown."""
+def holds_for_every_size(claim: Claim, needed: Collection[str]) -> bool:
+    """The same for sums with symbolic bounds, given what it ``needed`` of the definitions; False
+    also where that could not be shown.
+    """
+    definition = claim.definition
+    forward = IndexedForward(definition, frozenset(definition.by_name))
     try:
-        return _is_derivative_of_indexed_sums(claim)
-    except (NotShown, RecursionError):
+        difference = claim.indexed(forward)
+        for statement in reversed(definition.statements):
+            if statement.name in needed:
+                difference = forward.unfolded(difference, statement.name)
+        return vanishes(difference)
+    except (NotShown, *NOT_DECIDED):
         return False
 
 
-def _is_derivative_of_indexed_sums(claim: Claim) -> bool:
-    target = claim.target
-    forward = IndexedForward(claim.definition, claim.free)
-    at = {axis: forward.index(axis) for axis in target.home}
-    derivative = []
-    by_variable = TotalDerivative(forward.entry(target, at))
-    for tensor in claim.objective:
-        bound = {axis: forward.index(axis, "o") for axis in tensor.home}
-        value = forward.entry(adjoint_of(tensor), bound) * forward.computed(tensor.name, bound)
-        derivative.append(forward.total(by_variable.of(value), tensor.home, bound))
-    difference = Add(*derivative) - forward.written(claim.expression, at)
-    return _vanishes_by_definition(difference, claim, forward.unfolded, vanishes)
+def _proved_with(e: Expr, batch: Batch) -> Collection[str] | None:
+    """The fewest statements by whose definitions ``e`` is shown to be zero, or None.
 
-
-def _vanishes_by_definition(
-    difference: Expr,
-    claim: Claim,
-    unfold: Callable[[Expr, str], Expr],
-    is_zero: Callable[..., bool],
-) -> bool:
-    """Zero as it stands, or after what was taken as independent is replaced by its definition."""
+    Which they might be is tried at random numbers. If they do not do, those are added that decide
+    what is chosen, then the others, one after the other: a definition may tell a sign.
+    """
     try:
-        for names in (claim.near, claim.far):
-            forms = [difference]
-            if is_zero(difference, thorough=False):
-                return True
-            for name in names:
-                difference = unfold(difference, name)
-                if difference != forms[-1]:
-                    forms.append(difference)
-                    if is_zero(difference, thorough=False):
-                        return True
-            if any(map(is_zero, forms[::-1])):
-                return True
-    except (ZeroDivisionError, RecursionError, NotImplementedError):
-        pass
-    return False
+        needed = _needed(e, batch)
+        if needed is None:
+            return None
+        while not batch.test.is_zero(whole := batch.unfolded(e, needed)):
+            more = [name for name in batch.met(e) if name not in needed]
+            if not more:
+                return None
+            deciding = batch.deciding(whole)
+            needed += [name for name in more if name in deciding] or more[:1]
+        return needed
+    except NOT_DECIDED:
+        return None
+
+
+def _needed(e: Expr, batch: Batch) -> list[str] | None:
+    """The fewest statements that have to be computed for ``e`` to be zero at random numbers; None
+    where it is not even if all of them are.
+    """
+    if batch.may_vanish(e, ()):
+        return []
+    met = batch.met(e)
+    if not batch.may_vanish(e, met):
+        return None
+    count = next(n for n in range(1, len(met) + 1) if batch.may_vanish(e, met[:n]))
+    needed = met[:count]
+    for name in met[: count - 1]:
+        rest = [other for other in needed if other != name]
+        if batch.may_vanish(e, rest):
+            needed = rest
+    return needed

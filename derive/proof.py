@@ -1,36 +1,40 @@
-"""The proof: two derivations that share no code with the chain must agree with the closed form
-exactly.
+"""The proof: statement by statement, the closed form is SymPy's own derivative.
 
 In: a `ClosedForm`. Out: a `Proved`, or an `UnprovedError` that names what failed.
 
-What is proved of a gradient ``dx``. Let ``L`` be the sum over all entries of ``dk * k``, for the
-output and for every tensor ``k`` whose gradient ``dk`` the closed form keeps as a statement. By the
-chain rule ``dx`` is the derivative of ``L`` by ``x``, with each such ``k`` taken as independent by
-whatever reads it. So every statement is proved by itself, and a long network costs no more than its
-longest block. ``claim.py`` decides it, for small batches and for every size.
+What is proved of a gradient ``dx``. By the chain rule it is the sum, over the statements that read
+``x``, of the derivative of ``Sum(dk * k)`` by ``x``. That every step of the chain is that
+derivative is proved on the statement alone (``chain_proof.py``). That the closed form of ``dx`` has
+the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
+between values of the forward; each ``dk`` likewise, up to the upstream gradient. So a long network
+costs as much as its statements do, one after the other.
 
-The first is required. Where the second does not succeed, the record says that only the small
-batches were proved. The chain is proved likewise (``chain_proof.py``), since it is emitted too.
+Values of the forward are independent in an equality until their definitions are needed.
+``claim.py`` decides, for small batches and for every size. The first is required. Where the second
+does not succeed, the record says that only the small batches were proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import prod
 
 from sympy import Expr, Integer, Symbol
 
-from derive.chain_proof import prove_chain
-from derive.choices import written_in
-from derive.claim import Batches, Claim, ProvedGradient, holds_for_every_size, holds_on, named_sizes
+from derive.chain import Adjoint, adjoint_of
+from derive.chain_proof import proved_adjoint
+from derive.choices import with_args, written_in
+from derive.claim import Batch, Equality, ProvedGradient, holds_for_every_size, proved_on
 from derive.closed_form import ClosedForm, ClosedStatement
-from derive.definition import Definition
+from derive.definition import Definition, Statement
 from derive.errors import UnprovedError
-from derive.exact import ZeroTest, is_zero
+from derive.exact import is_zero
 from derive.facts import along
 from derive.nodes import ArrayNode
+from derive.parts import Value
+from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
 SMALL = (2, 3, 4)
@@ -100,35 +104,147 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
 
     Raises `UnprovedError` with the name of the first that fails.
     """
-    batches = [(sizes, ZeroTest()) for sizes in batches_of(form.definition)]
-    proved = []
-    for statement in form.statements:
-        if statement.of is not None:
-            progress(f"proving {statement.tensor}")
-            proved.append(proved_gradient(form, statement, batches))
-    progress("proving the chain")
-    return Proved(form, tuple(proved), prove_chain(form.chain, batches))
+    proofs = Proofs(form)
+    adjoints = []
+    for adjoint in form.chain.adjoints:
+        progress(f"proving {adjoint.tensor}")
+        adjoints.append(proofs.step(adjoint))
+        proofs.closed(adjoint.name)
+    gradients = [proofs.gradient(s) for s in form.statements if s.of is not None]
+    return Proved(form, tuple(gradients), tuple(adjoints))
 
 
-def proved_gradient(
-    form: ClosedForm, statement: ClosedStatement, batches: Batches | None = None
-) -> ProvedGradient:
+def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradient:
     """Prove one gradient; the statement need not be one of ``form``'s own.
 
     Raises `UnprovedError` if it is not the derivative.
     """
-    batches = batches or [(sizes, ZeroTest()) for sizes in batches_of(form.definition)]
-    cuts = _cuts(form, statement)
-    for sizes, test in batches:
-        while not holds_on(_claim(form, statement, cuts), sizes, test):
-            if not cuts:
-                raise UnprovedError(_failure(form, statement, sizes))
-            cuts = _without_nearest(form, cuts)
-    return ProvedGradient(
-        statement.tensor,
-        named_sizes(batches),
-        holds_for_every_size(_claim(form, statement, cuts)),
-    )
+    return Proofs(form).gradient(statement)
+
+
+class Proofs:
+    """What has been proved of a closed form so far: everything once, and only what is asked for."""
+
+    def __init__(self, form: ClosedForm):
+        self.form = form
+        self.sizes = batches_of(form.definition)
+        self.batches = [Batch(form.definition, sizes) for sizes in self.sizes]
+        self.kept = {
+            s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"
+        }
+        self._steps: dict[str, ProvedGradient] = {}
+        self._closed: dict[str, ProvedGradient] = {}
+
+    @cached_property
+    def values(self) -> Definition:
+        """The forward with its parts as statements too. The definition of a value is the user's, in
+        which parts stand under their names, or what is proved to be equal to it.
+        """
+        definition, values = self.form.definition, []
+        for value in self.form.relations.values:
+            written = definition.by_name.get(value.tensor.name)
+            expression = value.expression
+            if written is not None and not self._is_written(value, written):
+                expression = written.expression
+            values.append(Statement(value.tensor, expression, definition.place))
+        return replace(definition, statements=tuple(values))
+
+    def _is_written(self, value: Value, written: Statement) -> bool:
+        """Whether a value is what the user wrote, for every size."""
+        own = without_parts(value.expression, self.form.relations)
+        claim = Equality(self.form.definition, value.tensor.home, own, written.expression)
+        return own == written.expression or (
+            all(proved_on(claim, batch) is not None for batch in self.batches)
+            and holds_for_every_size(claim, ())
+        )
+
+    @cached_property
+    def batches_of_values(self) -> list[Batch]:
+        """The batches of the forward with its parts."""
+        return [Batch(self.values, sizes) for sizes in self.sizes]
+
+    def step(self, adjoint: Adjoint) -> ProvedGradient:
+        """What the chain says of ``adjoint``: it is the derivative of the statements that read its
+        tensor.
+        """
+        if adjoint.name not in self._steps:
+            self._steps[adjoint.name] = proved_adjoint(self.form.chain, adjoint, self.batches)
+        return self._steps[adjoint.name]
+
+    def closed(self, name: str) -> ProvedGradient:
+        """The closed form of an adjoint of the chain, under its name or inserted where it is
+        read.
+        """
+        if name not in self._closed:
+            self._closed[name] = self.gradient(_stated(self.form, name))
+        return self._closed[name]
+
+    def gradient(self, statement: ClosedStatement) -> ProvedGradient:
+        """``statement`` is what the chain says of its tensor, in which the closed form of every
+        adjoint that is read is proved likewise.
+        """
+        adjoint = self.form.chain.by_name[adjoint_of(statement.of).name]
+        read = {t.name for e in (adjoint.expression, statement.expression) for t in _adjoints_in(e)}
+        read = (read & self.form.chain.by_name.keys()) - {adjoint.name}
+        for name in [a.name for a in self.form.chain.adjoints if a.name in read]:
+            self.closed(name)
+        every_size = self._is_equal(adjoint, statement)
+        grounds = [self.step(adjoint), *map(self.closed, read)]
+        return ProvedGradient(
+            statement.tensor,
+            tuple(batch.named_sizes for batch in self.batches),
+            every_size and all(ground.every_size for ground in grounds),
+        )
+
+    def _is_equal(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
+        """Whether that is proved for every size. Raises `UnprovedError` where it is not even for
+        small batches.
+        """
+        claims = self.claims(adjoint, statement)
+        claim, needed = next(claims), set()
+        for batch in self.batches_of_values:
+            while (found := proved_on(claim, batch)) is None:
+                if (claim := next(claims, None)) is None:
+                    raise UnprovedError(_failure(self.form, statement, batch.sizes))
+                needed = set()
+            needed |= found
+        return holds_for_every_size(claim, needed)
+
+    def claims(self, adjoint: Adjoint, statement: ClosedStatement) -> Iterator[Equality]:
+        """The equality with gradients that keep their names free, then with one of them after the
+        other replaced by its closed form, the nearest first: what holds may need to know it.
+
+        Both sides are brought to the same names before anything is tried.
+        """
+        form, free = self.form, self.kept - {statement.of.name}
+        while True:
+            left, right = (
+                self._in_parts(inlined(form, e.expression, free)) for e in (statement, adjoint)
+            )
+            here, there = ({t.name[1:] for t in _adjoints_in(e)} & free for e in (left, right))
+            one_sided = here ^ there if here and there else set()
+            if not one_sided:
+                yield Equality(self.values, statement.of.home, left, right)
+            if not here | there:
+                return
+            free = free - {min(one_sided or here | there, key=form.definition.position.get)}
+
+    def _in_parts(self, e: Expr) -> Expr:
+        """``e`` with what is a part of the forward under its name, if it is the same then."""
+        relations = self.form.relations
+        named = relations.with_parts(e)
+        both = (without_parts(named, relations), without_parts(e, relations))
+        return named if named == e or _are_the_same(*both) else e
+
+
+def _stated(form: ClosedForm, name: str) -> ClosedStatement:
+    """The statement of an adjoint; what stands for one that is inserted where it is read."""
+    adjoint = form.chain.by_name[name]
+    return form.by_name.get(name) or ClosedStatement(adjoint.tensor, form.closed[name], adjoint.of)
+
+
+def _adjoints_in(e: Expr) -> list[Tensor]:
+    return [t for t in tensors_in(e) if t.role == "adjoint"]
 
 
 def batches_of(definition: Definition) -> list[dict[Axis, int]]:
@@ -171,51 +287,33 @@ def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
     return max(prod(whole[axis] for axis in t.home) for t in tensors)
 
 
-def _cuts(form: ClosedForm, statement: ClosedStatement) -> frozenset[str]:
-    """The tensors whose gradients the statement may take as given: kept ones that are computed
-    later, from the target.
-    """
-    position = form.definition.position
-    depending = form.definition.depending_on(statement.of.name)
-    return frozenset(
-        s.of.name
-        for s in form.statements
-        if s.of is not None
-        and s.of.role == "statement"
-        and s.of.name in depending
-        and position[s.of.name] > position[statement.of.name]
-    )
+def without_parts(e: Expr, relations: Relations) -> Expr:
+    """``e`` in the user's values: what is a part stands by its definition."""
+    parts = {part.tensor.name: part.expression for part in relations.parts}
+    while met := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:
+        e = written_in(e, met)
+    return e
 
 
-def _without_nearest(form: ClosedForm, cuts: frozenset[str]) -> frozenset[str]:
-    """A gradient that was given may not be free: its block is proved together with the next."""
-    return cuts - {min(cuts, key=form.definition.position.get)}
-
-
-def inlined(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Expr:
-    """The expression of ``statement`` in the upstream gradient, the gradients of the cuts, and
-    named values alone. What is a value computed again is that value, if it is proved to be.
+def inlined(form: ClosedForm, e: Expr, cuts: Collection[str]) -> Expr:
+    """``e`` in the upstream gradient, the gradients of the cuts, and values of the forward alone.
+    What is a value computed again is that value, if it is proved to be.
     """
     given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
-    parts = {part.tensor.name: part.expression for part in form.relations.parts}
     values = {t: value for t, value in form.again.items() if _is_computed_again(form, t)}
-
-    def with_values(e: Expr) -> Expr:
-        return e.xreplace(
+    while True:
+        e = e.xreplace(
             {t: along(values[t.at_home], t) for t in tensors_in(e) if t.at_home in values}
         )
-
-    e = with_values(statement.expression)
-    while True:
-        definitions = {
-            t: parts[t.name] if t.name in parts else form.by_name[t.name].expression
-            for t in tensors_in(e)
-            if t.name in parts or (t.role == "adjoint" and t.name not in given)
-        }
-        if not definitions:
+        inner = [t for t in _adjoints_in(e) if t.name not in given]
+        if not inner:
             return e
-        e = written_in(e, {t: along(definition, t) for t, definition in definitions.items()})
-        e = with_values(e)
+        e = written_in(e, {t: along(_of_backward(form, t.name), t) for t in inner})
+
+
+def _of_backward(form: ClosedForm, name: str) -> Expr:
+    """The expression of an adjoint, or of a value that only the backward has."""
+    return form.by_name[name].expression if name in form.by_name else form.closed[name]
 
 
 def _is_computed_again(form: ClosedForm, again: Tensor) -> bool:
@@ -235,44 +333,16 @@ def _is_computed_again(form: ClosedForm, again: Tensor) -> bool:
 
 @lru_cache(maxsize=256)
 def _are_the_same(a: Expr, b: Expr) -> bool:
-    """Whether two expressions entry by entry are equal, whatever the entries are."""
-    entries = {
-        t: Symbol(str(t), real=True, positive=t.is_positive or None)
-        for t in {*tensors_in(a), *tensors_in(b)}
-    }
-    return a == b or is_zero((a - b).xreplace(entries))
-
-
-def _objective_tensors(
-    definition: Definition, target: Tensor, cuts: frozenset[str]
-) -> list[Tensor]:
-    """The tensors of the objective that are computed from the target without a cut between: the
-    derivative of every other term is zero.
+    """Whether two expressions are equal entry by entry, whatever the entries of their tensors, and
+    the values of the sums and other nodes in them, are.
     """
-    reached, found = {target.name}, []
-    for statement in definition.statements:
-        if reached.isdisjoint(t.name for t in tensors_in(statement.expression)):
-            continue
-        if statement.name in cuts or statement.tensor == definition.output:
-            found.append(statement.tensor)
-        if statement.name not in cuts:
-            reached.add(statement.name)
-    return found
+    return a == b or is_zero(_entry(a) - _entry(b))
 
 
-def _claim(form: ClosedForm, statement: ClosedStatement, cuts: frozenset[str]) -> Claim:
-    """That ``statement`` is the derivative of what is computed from its target up to the cuts.
-
-    The cuts and the target itself are near, what does not depend on the target at all is far,
-    latest first.
-    """
-    definition, target = form.definition, statement.of
-    depending = definition.depending_on(target.name)
-    names = [s.name for s in reversed(definition.statements)]
-    near = tuple(name for name in names if name in cuts or name == target.name)
-    far = tuple(name for name in names if name not in depending and name not in near)
-    objective = tuple(_objective_tensors(definition, target, cuts))
-    return Claim(definition, target, inlined(form, statement, cuts), objective, near, far)
+def _entry(e: Expr) -> Expr:
+    if isinstance(e, (Tensor, ArrayNode)):
+        return Symbol(str(e), real=True, positive=e.is_positive or None)
+    return with_args(e, map(_entry, e.args)) if e.args else e
 
 
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:

@@ -64,7 +64,7 @@ def selectors(entries: tuple[Expr, ...]) -> list[Expr]:
 
 def indicators(group: str, count: int, values: tuple[Expr, ...] = ()) -> list[Expr]:
     """0/1 symbols of which exactly one is 1: the last is written as 1 minus the others."""
-    free = [Indicator(f"{group}, {k}", group, values) for k in range(count - 1)]
+    free = [Indicator(k, group, values) for k in range(count - 1)]
     return [*free, Integer(1) - Add(*free)]
 
 

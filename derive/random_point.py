@@ -1,0 +1,178 @@
+"""Scalars as numbers drawn at random: what differs there is not equal, and need not be tried to be
+proved. What agrees is proved afterwards, exactly; no proof rests on a number.
+"""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from random import Random
+from sys import float_info
+
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Eq,
+    Expr,
+    Float,
+    Mul,
+    Ne,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    exp,
+    log,
+    sign,
+    tanh,
+)
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, Not, Or
+
+from derive.choices import Branches, Compared
+from derive.exact import Indicator
+from derive.small_batch import LargestOf
+
+ROUNDING = 4 * float_info.epsilon  # relative, of one operation
+SAFE = 100  # times the bound of rounding: the functions are as good as their library
+
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+Rounded = tuple[complex, float]  # a value, and how far it may be off
+
+
+class RandomPoint:
+    """A number for every scalar; ``definitions`` says which of them are computed from others."""
+
+    def __init__(self, seed: int, definitions: Mapping[Symbol, Expr]):
+        self.seed, self.definitions = seed, definitions
+        self.known: dict[Expr, Rounded] = {}
+
+    def may_vanish(self, e: Expr) -> bool:
+        """Whether ``e`` is zero here up to rounding, or has no value that can be told."""
+        try:
+            value, error = self.value(e)
+        except (ArithmeticError, ValueError, TypeError, RecursionError):
+            return True
+        return not abs(value) > SAFE * error
+
+    def value(self, e: Expr) -> Rounded:
+        """The value of ``e``. Raises an error of arithmetic where it has none."""
+        if e not in self.known:
+            self.known[e] = self._value(e)
+        return self.known[e]
+
+    def _value(self, e: Expr) -> Rounded:
+        if isinstance(e, Indicator):
+            return float(e.place == self._place_of_one(e)), 0.0
+        if e.is_Symbol:
+            known = e in self.definitions
+            return self.value(self.definitions[e]) if known else (self._drawn(e), 0.0)
+        if e.is_number and not e.args:
+            return float(e), abs(float(e)) * ROUNDING
+        if isinstance(e, Piecewise):
+            return self._first_that_holds(e.args)
+        if isinstance(e, Branches):
+            return self._first_that_holds(e.choice.args)
+        values, errors = zip(*map(self.value, e.args), strict=True)
+        value = _computed(e, values)
+        return value, _error(e, value, values, errors)
+
+    def _real(self, e: Expr) -> float:
+        return _real(self.value(e)[0])
+
+    def _drawn(self, scalar: Symbol) -> float:
+        """A number of moderate size, negative unless the scalar is known to be positive."""
+        generator = Random(f"{self.seed} {scalar.name}")
+        size = generator.uniform(0.5, 1.5)
+        return size if scalar.is_positive or generator.random() < 0.5 else -size
+
+    def _place_of_one(self, indicator: Indicator) -> int:
+        """Which of a group is 1: the first largest of its values, where it has some."""
+        if not indicator.values:
+            return Random(f"{self.seed} {indicator.group}").randrange(3)
+        values = [self._real(value) for value in indicator.values]
+        return values.index(max(values))
+
+    def _first_that_holds(self, pairs) -> Rounded:
+        return next(self.value(value) for value, condition in pairs if self._holds(condition))
+
+    def _holds(self, condition: Basic) -> bool:
+        if condition in (S.true, S.false):
+            return bool(condition)
+        if isinstance(condition, Not):
+            return not self._holds(condition.args[0])
+        if isinstance(condition, (And, Or)):
+            every = all if isinstance(condition, And) else any
+            return every(map(self._holds, condition.args))
+        if isinstance(condition, Relational):
+            left, right = map(self._real, condition.args)
+            if isinstance(condition, (Eq, Ne)):
+                return self._are_equal(left, right) == isinstance(condition, Eq)
+            return COMPARED[condition.rel_op](left, right)
+        raise ValueError(f"{condition} is no comparison")
+
+    def _are_equal(self, left: float, right: float) -> bool:
+        """Numbers drawn at random never are: that is drawn as well, alike for like numbers; at some
+        points most are, at others few.
+        """
+        drawn = Random(f"{self.seed} {abs(left - right):.6e}").random()
+        return left == right or drawn < (self.seed % 4 + 1) / 5
+
+
+def _computed(e: Expr, values: Sequence[complex]) -> complex:
+    if isinstance(e, Add):
+        return sum(values)
+    if isinstance(e, Mul):
+        return prod(values)
+    if isinstance(e, Pow):
+        return values[0] ** int(e.exp) if e.exp.is_Integer else complex(values[0]) ** values[1]
+    if isinstance(e, exp):
+        return cmath.exp(values[0])
+    if isinstance(e, log):
+        return cmath.log(values[0])
+    if isinstance(e, tanh):
+        return cmath.tanh(values[0])
+    if isinstance(e, Compared):
+        return values[0]
+    if isinstance(e, LargestOf):
+        return max(map(_real, values))
+    if isinstance(e, Abs):
+        return abs(_real(values[0]))
+    if isinstance(e, sign):
+        value = _real(values[0])
+        return float((value > 0) - (value < 0))
+    return complex(e.func(*(Float(_real(value)) for value in values)).evalf())
+
+
+def _error(e: Expr, value: complex, values: Sequence[complex], errors: Sequence[float]) -> float:
+    """A bound of the rounding of ``value``, to first order."""
+    if isinstance(e, Add):
+        return sum(errors) + ROUNDING * sum(map(abs, values))
+    own = ROUNDING * abs(value)
+    if isinstance(e, Mul):
+        factors = list(zip(values, errors, strict=True))
+        return own + abs(value) * sum(error / abs(v) for v, error in factors if v)
+    if isinstance(e, Pow):
+        base, power = values
+        by_power = errors[1] * abs(cmath.log(base)) if errors[1] and base else 0.0
+        return own + abs(value) * (abs(power) * errors[0] / abs(base) + by_power if base else 0.0)
+    if isinstance(e, exp):
+        return own + abs(value) * errors[0]
+    if isinstance(e, log):
+        return own + errors[0] / abs(values[0])
+    return own + sum(errors)  # functions whose slope is about 1 at moderate numbers, at most
+
+
+def _real(value: complex) -> float:
+    value = complex(value)
+    if abs(value.imag) > 1e-9 * abs(value):
+        raise ValueError(f"{value} is not real")
+    return value.real
