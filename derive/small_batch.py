@@ -129,6 +129,11 @@ def _partial_by(operation: Expr, place: Symbol) -> Expr:
     return almost_everywhere(operation.diff(place))
 
 
+def _entry_name(name: str, i: Index) -> str:
+    """``x[1,2]``: brackets are in no name, so that no entry is called as one of another tensor."""
+    return f"{name}[{','.join(str(k + 1) for k in i)}]" if i else name
+
+
 class SmallBatch:
     """A forward on explicit scalars.
 
@@ -152,7 +157,7 @@ class SmallBatch:
         """Independent scalars for the entries of ``tensor``, numbered from 1 as in a book."""
         signs = {"positive": True} if tensor.is_positive else {}
         return {
-            i: Symbol("_".join([tensor.name, *(str(k + 1) for k in i)]), real=True, **signs)
+            i: Symbol(_entry_name(tensor.name, i), real=True, **signs)
             for i in self.indices(tensor.home)
         }
 

@@ -195,3 +195,14 @@ def test_the_second_route_writes_a_forward_without_our_nodes():
     definition = derive.forward_from("softmax_nll").definition
     e = IndexedForward(definition).computed("loss", {})
     assert not e.atoms(ArrayNode) and not axes_of(e)
+
+
+def test_entries_of_like_names_are_not_taken_for_one_another():
+    """The entry 1 of ``x_1`` is not the entry 1, 1 of ``x``."""
+
+    class Alike(derive.Forward):
+        x = derive.Input(N, C)
+        x_1 = derive.Input(N)
+        y = x**2 * x_1
+
+    assert prove(close(derive_chain(Alike.definition))).every_size
