@@ -1,22 +1,29 @@
 """One spelling for what can be written in several: exponentials in any base, shares of a whole of
-exponentials, hyperbolic tangents.
+exponentials, hyperbolic tangents; and values up to a number.
 
 The closed form is looked for in this spelling; the statements stay as they were written, and every
 line is proved against those. Only what is taken entry by entry is turned: a sum along an axis is
 what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates both sides of each.
+
+Of values that are multiples of one another one is a value: from ``h = 2*x`` every ``h`` is ``2*x``,
+and from ``h = 2*exp(x)`` it is ``2*h_part``, where ``h_part = exp(x)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from math import gcd
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
 
+from derive.choices import written_in
+from derive.definition import Definition, Statement
 from derive.exponential_quotients import share_of_whole
-from derive.nodes import Reduction
+from derive.nodes import Reduction, renamed
 from derive.positive import LARGEST_PRIME, is_positive, split_log
+from derive.statements import known_signs
+from derive.symbols import Tensor, axes_of, tensors_in
 from derive.traversal import everywhere
 
 
@@ -40,6 +47,57 @@ def canonical(e: Expr) -> Expr:
         return None if found is None else canonical(found)
 
     return everywhere(e, rewritten)
+
+
+def spelled(definition: Definition) -> Definition:
+    """The same forward in the one spelling. Every statement is there under its name; those that are
+    multiples of another value are read no more.
+    """
+    taken = {*definition.position, *(axis.name for axis in definition.axes)}
+    multiples: dict[str, Expr] = {}
+    statements: list[Statement] = []
+    for statement in definition.statements:
+        e = canonical(_with_multiples(statement.expression, multiples))
+        number, value = _number_apart(e)
+        if statement.tensor != definition.output and axes_of(e) == set(statement.tensor.axes):
+            if number != 1 and not isinstance(value, Tensor):
+                part = _part_of(statement, value, taken)
+                statements.append(part)
+                value = part.tensor
+                taken.add(part.name)
+                e = number * value
+            if is_multiple(e):
+                multiples[statement.name] = e
+        statements.append(replace(statement, expression=e))
+    return replace(definition, statements=tuple(statements))
+
+
+def _with_multiples(e: Expr, multiples: dict[str, Expr]) -> Expr:
+    met = {t: multiples[t.name] for t in tensors_in(e) if t.name in multiples}
+    axes = {t: dict(zip(t.home, t.axes, strict=True)) for t in met}
+    return written_in(e, {t: renamed(multiple, axes[t]) for t, multiple in met.items()})
+
+
+def _number_apart(e: Expr) -> tuple[Expr, Expr]:
+    """``e`` as a number times what has none before it."""
+    if isinstance(e, Add):
+        return e.primitive()
+    numbers = [f for f in Mul.make_args(e) if f.is_number]
+    return Mul(*numbers), Mul(*(f for f in Mul.make_args(e) if f not in numbers))
+
+
+def is_multiple(e: Expr) -> bool:
+    """Whether ``e`` is a tensor, or a number times one."""
+    return isinstance(_number_apart(e)[1], Tensor)
+
+
+def _part_of(statement: Statement, value: Expr, taken: Collection[str]) -> Statement:
+    """``statement`` without the number before it, under a name of its own."""
+    name, count = f"{statement.name}_part", 2
+    while name in taken or f"d{name}" in taken:
+        name, count = f"{statement.name}_part_{count}", count + 1
+    tensor = Tensor(name, statement.tensor.axes, role="statement", **known_signs(value))
+    return replace(statement, tensor=tensor, expression=value)
 
 
 def _in_base_e(node: Expr) -> Expr | None:

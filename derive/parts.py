@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Function, Mul, Pow, exp
 
-from derive.canonical import canonical
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Reduction, Reshaping, Sum
@@ -33,7 +32,9 @@ class Value:
 
 
 class Parts:
-    """Finds the parts of one statement after the other, and names them."""
+    """Finds the parts of one statement after the other, and names them; the statements are in the
+    one spelling (``canonical.py``).
+    """
 
     def __init__(self, definition: Definition):
         self.definition = definition
@@ -48,13 +49,13 @@ class Parts:
         }
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
-            met.update(_exponentials(canonical(statement.expression)))
+            met.update(_exponentials(statement.expression))
         self.repeated = {e for e, count in met.items() if count > 1}
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        e = canonical(statement.expression)
+        e = statement.expression
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)

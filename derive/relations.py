@@ -18,6 +18,7 @@ from functools import cached_property
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, log
 
+from derive.canonical import is_multiple, spelled
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, renamed
@@ -67,7 +68,12 @@ class Relations:
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
-        return with_names(e, self.values)
+        return with_names(e, self._own_values)
+
+    @cached_property
+    def _own_values(self) -> tuple[Value, ...]:
+        """The values without those that are multiples of others, which nothing is written in."""
+        return tuple(v for v in self.values if not is_multiple(v.expression))
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
@@ -80,7 +86,7 @@ class Relations:
         product.
         """
         found: dict[str, tuple[Expr, Value]] = {}
-        for value in reversed(self.values):
+        for value in reversed(self._own_values):
             if value.tensor.name in self.scales.made:
                 continue
             for factor, rest in self._solvable_factors(value):
@@ -220,10 +226,11 @@ class Relations:
 
 def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
-    parts = Parts(definition)
+    in_one_spelling = spelled(definition)
+    parts = Parts(in_one_spelling)
     values: list[Value] = []
     scales = Scales(parts.scaled)
-    for statement in definition.statements:
+    for statement in in_one_spelling.statements:
         before = len(parts.found)
         expression = parts.top(statement)
         new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
@@ -232,5 +239,5 @@ def relations_of(definition: Definition) -> Relations:
             scales.learn(value.tensor, value.expression)
             values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
             values.append(value)
-    named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
+    named = tuple(value for value in values if value.tensor.name not in definition.by_name)
     return Relations(definition, tuple(values), named, scales.finished())
