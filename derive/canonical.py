@@ -6,24 +6,26 @@ line is proved against those. Only what is taken entry by entry is turned: a sum
 what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates both sides of each.
 
 Of values that are multiples of one another one is a value: from ``h = 2*x`` every ``h`` is ``2*x``,
-and from ``h = 2*exp(x)`` it is ``2*h_part``, where ``h_part = exp(x)``.
+and from ``h = 2*tanh(x)`` it is ``2*h_part``, where ``h_part = tanh(x)``. An exponential is no value:
+what overflows in it may cancel in what is made of it, wherever the lines are divided.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import gcd
 
-from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, Rational, exp, expand, factor, log, tanh
 
 from derive.choices import written_in
 from derive.definition import Definition, Statement
 from derive.exponential_quotients import share_of_whole
-from derive.nodes import Reduction, renamed
+from derive.nodes import ArrayNode, OneHot, Reduction, Sum, renamed
 from derive.positive import LARGEST_PRIME, is_positive, split_log
 from derive.statements import known_signs
-from derive.symbols import Tensor, axes_of, tensors_in
+from derive.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.traversal import everywhere
 
 
@@ -49,33 +51,102 @@ def canonical(e: Expr) -> Expr:
     return everywhere(e, rewritten)
 
 
-def spelled(definition: Definition) -> Definition:
-    """The same forward in the one spelling. Every statement is there under its name; those that are
-    multiples of another value are read no more.
+@dataclass(frozen=True)
+class Spelling:
+    """A forward in the one spelling. ``statements`` are all, in order, and what a value has no number
+    before it in under a name of its own; ``definition`` has those that are read. The others are
+    ``dissolved``: whatever reads them is written in what they are.
+    """
+
+    definition: Definition
+    statements: tuple[Statement, ...]
+
+    @property
+    def dissolved(self) -> dict[str, Statement]:
+        read = self.definition.by_name
+        return {s.name: s for s in self.statements if s.name not in read}
+
+
+def spelled(definition: Definition) -> Spelling:
+    """``definition`` in the one spelling, where a value that is a multiple of another one, or an
+    exponential entry by entry, is written where it is read.
     """
     taken = {*definition.position, *(axis.name for axis in definition.axes)}
-    multiples: dict[str, Expr] = {}
+    only_summed = _only_summed(definition)
+    written: dict[str, Expr] = {}
     statements: list[Statement] = []
-    for statement in definition.statements:
-        e = canonical(_with_multiples(statement.expression, multiples))
-        number, value = _number_apart(e)
-        if statement.tensor != definition.output and axes_of(e) == set(statement.tensor.axes):
-            if number != 1 and not isinstance(value, Tensor):
-                part = _part_of(statement, value, taken)
-                statements.append(part)
-                value = part.tensor
-                taken.add(part.name)
-                e = number * value
-            if is_multiple(e):
-                multiples[statement.name] = e
+
+    def state(statement: Statement, e: Expr) -> Tensor:
+        if is_multiple(e) or _is_of_exponentials(e) or statement.name in only_summed:
+            written[statement.name] = e
         statements.append(replace(statement, expression=e))
-    return replace(definition, statements=tuple(statements))
+        return statement.tensor
+
+    *inner, output = definition.statements
+    for statement in inner:
+        e = canonical(_written_out(statement.expression, written))
+        if axes_of(e) != set(statement.tensor.axes):  # it is broadcast
+            statements.append(replace(statement, expression=e))
+            continue
+        number, value = _number_apart(e)
+        if number != 1 and not isinstance(value, Tensor):
+            part = _part_of(statement, value, taken)
+            taken.add(part.name)
+            e = number * state(part, value)
+        state(statement, e)
+    last = canonical(_written_out(output.expression, written))
+    statements.append(replace(output, expression=last))
+    read = _read_for(output.name, statements)
+    return Spelling(replace(definition, statements=read), tuple(statements))
 
 
-def _with_multiples(e: Expr, multiples: dict[str, Expr]) -> Expr:
-    met = {t: multiples[t.name] for t in tensors_in(e) if t.name in multiples}
+def _read_for(output: str, statements: list[Statement]) -> tuple[Statement, ...]:
+    """The statements that the output is computed from."""
+    read = {output}
+    for statement in reversed(statements):
+        if statement.name in read:
+            read |= {t.name for t in tensors_in(statement.expression)}
+    return tuple(s for s in statements if s.name in read)
+
+
+def _only_summed(definition: Definition) -> set[str]:
+    """The products of tensors that nothing reads but one sum, which is a sum of those."""
+    met = [t for s in definition.statements for t in _occurrences(s.expression)]
+    counts = Counter(t.name for t in met)
+    sums = {node for s in definition.statements for node in s.expression.atoms(Sum)}
+    summed = {node.operand.name for node in sums if isinstance(node.operand, Tensor)}
+    return {
+        s.name
+        for s in definition.statements
+        if s.name in summed and counts[s.name] == 1 and _is_monomial(s.expression)
+    }
+
+
+def _is_monomial(e: Expr) -> bool:
+    """Whether ``e`` is a product of powers of tensors, of what they index or choose, of numbers."""
+    kinds = (Tensor, OneHot, Piecewise)
+    return all(isinstance(b, kinds) or is_constant(b) for b in e.as_powers_dict())
+
+
+def _occurrences(e: Expr) -> list[Tensor]:
+    return [e] if isinstance(e, Tensor) else [t for arg in e.args for t in _occurrences(arg)]
+
+
+def _is_of_exponentials(e: Expr) -> bool:
+    """Whether ``e`` is an exponential entry by entry, or a sum of such and of constants: it is safe
+    only in what stands around it.
+    """
+    if e.has(ArrayNode) or e.has(Piecewise):
+        return False
+    terms = Add.make_args(e)
+    varying = [term for term in terms if not is_constant(term)]
+    return all(isinstance(_number_apart(term)[1], exp) for term in varying) and e.has(exp)
+
+
+def _written_out(e: Expr, written: dict[str, Expr]) -> Expr:
+    met = {t: written[t.name] for t in tensors_in(e) if t.name in written}
     axes = {t: dict(zip(t.home, t.axes, strict=True)) for t in met}
-    return written_in(e, {t: renamed(multiple, axes[t]) for t, multiple in met.items()})
+    return written_in(e, {t: renamed(value, axes[t]) for t, value in met.items()})
 
 
 def _number_apart(e: Expr) -> tuple[Expr, Expr]:

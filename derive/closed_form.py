@@ -192,16 +192,8 @@ def draft(chain: Chain) -> ClosedForm:
 
 
 def _spelled(chain: Chain) -> Chain:
-    """The chain of the same forward in the one spelling: of what its output is computed from there,
-    the parts without a number before them included, the multiples of others not.
-    """
-    definition = spelled(chain.definition)
-    read = {definition.output.name}
-    for statement in reversed(definition.statements):
-        if statement.name in read:
-            read |= {t.name for t in tensors_in(statement.expression)}
-    statements = tuple(s for s in definition.statements if s.name in read)
-    return derive_chain(replace(definition, statements=statements))
+    """The chain of the same forward in the one spelling, without what is dissolved there."""
+    return derive_chain(spelled(chain.definition).definition)
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:

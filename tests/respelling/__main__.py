@@ -14,10 +14,9 @@ import warnings
 from argparse import ArgumentParser
 from collections import Counter
 
-from respelling import outcome, spellings, verdict, written
-
 from derive.errors import NotationWarning
 from derive.library import forward_from, list_forwards
+from respelling import outcome, spellings, verdict, written
 
 
 def main() -> int:
@@ -40,7 +39,7 @@ def main() -> int:
             other = written(definition, spelling, wanted.seconds)
             if other is not None:
                 said = verdict(usual, other, spelling.same) or "as good"
-                counts[spelling.name, said if len(said) < 32 else said.split(":")[0]] += 1
+                counts[spelling.name, said.split(":")[0]] += 1
                 more = "" if other.error else f"{other}, {other.statements} statements"
                 print(
                     f"    {spelling.name:16} {said:28} {more} in {other.seconds:.1f} s", flush=True

@@ -7,13 +7,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from respelling.spellings import Spelling, respelled
-
 from derive.chain import derive_chain
 from derive.closed_form import close
 from derive.cost import Cost
 from derive.definition import Definition
 from derive.proof import prove
+from respelling.spellings import Spelling, respelled
 
 
 class OutOfTime(BaseException):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from respelling.writing import Pen
 from sympy import Add, Expr, Mul, Piecewise, exp, log, preorder_traversal
 
 from derive.cost import is_contraction
@@ -19,6 +18,7 @@ from derive.definition import Definition, Statement
 from derive.forward import Forward
 from derive.nodes import ArrayNode, OneHot, Position, Reduction, Sum
 from derive.symbols import Axis, is_constant, tensors_in
+from respelling.writing import Pen
 
 
 @dataclass(frozen=True)
