@@ -5,19 +5,36 @@ The closed form is looked for in this spelling; the statements stay as they were
 line is proved against those. Only what is taken entry by entry is turned: a sum along an axis is
 what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates both sides of each.
 
-Of values that are multiples of one another one is a value: from ``h = 2*x`` every ``h`` is ``2*x``,
-and from ``h = 2*tanh(x)`` it is ``2*h_part``, where ``h_part = tanh(x)``. An exponential is no value:
-what overflows in it may cancel in what is made of it, wherever the lines are divided.
+Where lines are divided decides nothing either. Of values that are multiples of one another one is a
+value: from ``h = 2*x`` every ``h`` is ``2*x``; and where ``h = 2*tanh(x)`` is read as ``h/2``, that
+is ``h_part = tanh(x)``. An exponential is no value, for what overflows in it may cancel in what is
+made of it; nor is a product that is only summed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
-from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, Rational, exp, expand, factor, log, tanh
+from sympy import (
+    Add,
+    Basic,
+    Expr,
+    Integer,
+    Mul,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    exp,
+    expand,
+    factor,
+    log,
+    tanh,
+)
+from sympy.core.relational import Relational
 
 from derive.choices import written_in
 from derive.definition import Definition, Statement
@@ -53,13 +70,15 @@ def canonical(e: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Spelling:
-    """A forward in the one spelling. ``statements`` are all, in order, and what a value has no number
-    before it in under a name of its own; ``definition`` has those that are read. The others are
-    ``dissolved``: whatever reads them is written in what they are.
+    """A forward in the one spelling. ``statements`` are all of its own, in order, and those that are
+    one without the number before it; ``definition`` has those that are read. The others
+    are ``dissolved``: what read them is written in what they are. ``multiples`` has what is a
+    number times another one.
     """
 
     definition: Definition
     statements: tuple[Statement, ...]
+    multiples: Mapping[str, Expr]
 
     @property
     def dissolved(self) -> dict[str, Statement]:
@@ -71,10 +90,17 @@ def spelled(definition: Definition) -> Spelling:
     """``definition`` in the one spelling, where a value that is a multiple of another one, or an
     exponential entry by entry, is written where it is read.
     """
+    apart = _spelled(definition, frozenset())
+    return _spelled(definition, frozenset(_met_with_their_numbers(apart)))
+
+
+def _spelled(definition: Definition, whole: Collection[str]) -> Spelling:
+    """The same; what is called one of ``whole`` keeps the number before it."""
     taken = {*definition.position, *(axis.name for axis in definition.axes)}
     only_summed = _only_summed(definition)
     written: dict[str, Expr] = {}
     statements: list[Statement] = []
+    parts: dict[str, Expr] = {}
 
     def state(statement: Statement, e: Expr) -> Tensor:
         if is_multiple(e) or _is_of_exponentials(e) or statement.name in only_summed:
@@ -89,15 +115,16 @@ def spelled(definition: Definition) -> Spelling:
             statements.append(replace(statement, expression=e))
             continue
         number, value = _number_apart(e)
-        if number != 1 and not isinstance(value, Tensor):
+        apart = abs(number) != 1 and statement.name not in whole
+        if apart and not isinstance(value, Tensor):
             part = _part_of(statement, value, taken)
             taken.add(part.name)
-            e = number * state(part, value)
+            e = parts[statement.name] = number * state(part, value)
         state(statement, e)
     last = canonical(_written_out(output.expression, written))
     statements.append(replace(output, expression=last))
     read = _read_for(output.name, statements)
-    return Spelling(replace(definition, statements=read), tuple(statements))
+    return Spelling(replace(definition, statements=read), tuple(statements), parts)
 
 
 def _read_for(output: str, statements: list[Statement]) -> tuple[Statement, ...]:
@@ -126,6 +153,34 @@ def _is_monomial(e: Expr) -> bool:
     """Whether ``e`` is a product of powers of tensors, of what they index or choose, of numbers."""
     kinds = (Tensor, OneHot, Piecewise)
     return all(isinstance(b, kinds) or is_constant(b) for b in e.as_powers_dict())
+
+
+def _met_with_their_numbers(spelling: Spelling) -> set[str]:
+    """The statements that have nothing from being without a number: in whatever reads them, it
+    stands beside them.
+    """
+    met: Counter[Tensor] = Counter()
+    beside: Counter[Tensor] = Counter()
+    numbers = {t: n for n, t in map(_number_apart, spelling.multiples.values())}
+    for statement in spelling.definition.statements:
+        for node in _outside_of_conditions(statement.expression):
+            met.update([node.at_home] if isinstance(node, Tensor) else [])
+            number, product = _number_apart(node) if isinstance(node, Mul) else (S.One, node)
+            for base, power in product.as_powers_dict().items() if number != 1 else ():
+                own = numbers.get(base.at_home) if isinstance(base, Tensor) else None
+                beside.update([base.at_home] if own and abs(number) == abs(own**power) else [])
+    return {
+        name
+        for name, e in spelling.multiples.items()
+        if (part := _number_apart(e)[1]) and beside[part] == met[part]
+    }
+
+
+def _outside_of_conditions(e: Basic) -> Iterator[Basic]:
+    """The nodes of ``e``; the number before what is compared with 0 is lost."""
+    yield e
+    for arg in () if isinstance(e, Relational) else e.args:
+        yield from _outside_of_conditions(arg)
 
 
 def _occurrences(e: Expr) -> list[Tensor]:

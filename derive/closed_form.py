@@ -241,14 +241,18 @@ def _arranged(
     chain, knowledge, record = simplifier.chain, simplifier.knowledge, drafted.record
     relations = knowledge.relations
     names = {a.tensor for a in stated}
-    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.tensor not in names}
+    spelled_chain = simplifier.spelled
+    monomials = {
+        a.tensor: drafted.closed[a.name] for a in spelled_chain.adjoints if a.tensor not in names
+    }
     wanted = {a.tensor for a in stated if a.of.role == "input"}
     taken = set(relations.position)
     of = {a.tensor: a.of for a in chain.adjoints}
-    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
+    found_in = {a.tensor: a.of.name for a in spelled_chain.adjoints}
+    depending = {name: spelled_chain.definition.depending_on(name) for name in found_in.values()}
 
     def flows(adjoint: Tensor, target: Tensor) -> bool:
-        return target in of and of[adjoint].name in depending[of[target].name]
+        return target in found_in and found_in[adjoint] in depending[found_in[target]]
 
     pairs = with_common_sums(pairs, relations, record)
     pairs = with_other_shares(pairs, relations, record)

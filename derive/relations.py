@@ -248,5 +248,5 @@ def relations_of(definition: Definition) -> Relations:
             values[statement.name] = [Value(statement.tensor, statement.expression)]
     ordered = [v for s in spelling.statements for v in values.get(s.name, ())]
     own_parts = tuple(v for v in ordered if v.tensor.name not in definition.by_name)
-    unread = frozenset(spelling.dissolved) - named
+    unread = frozenset(spelling.dissolved) & definition.by_name.keys() - named
     return Relations(definition, tuple(ordered), own_parts, scales.finished(), unread)
