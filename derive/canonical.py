@@ -70,10 +70,10 @@ def canonical(e: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Spelling:
-    """A forward in the one spelling. ``statements`` are all of its own, in order, and those that are
-    one without the number before it; ``definition`` has those that are read. The others
-    are ``dissolved``: what read them is written in what they are. ``multiples`` has what is a
-    number times another one.
+    """A forward in the one spelling. ``statements`` are all of its own, in order, and those that
+    are one without the number before it; ``definition`` has those that are read. The others are
+    ``dissolved``: what read them is written in what they are. ``multiples`` has what is a number
+    times another one.
     """
 
     definition: Definition

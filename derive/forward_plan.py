@@ -163,8 +163,8 @@ def _needed(values: list[Value], needed: set[str]) -> list[Value]:
 
 
 def _with_summands(values: list[Value], relations: Relations) -> list[Value]:
-    """``values`` with what they sum under the names of the user's, except where that would be larger
-    than all that it is made of, or the row that a label picks from.
+    """``values`` with what they sum under the user's names, except where that would be larger than
+    all that it is made of, or the row that a label picks from.
     """
     unread = (relations.by_name[name] for name in relations.unread)
     names = {value.expression: value.tensor for value in unread}

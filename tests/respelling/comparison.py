@@ -26,14 +26,14 @@ class Outcome:
     """
 
     risk: int = 0
-    cost: Cost = Cost(0, 0, 0, 0)
+    cost: Cost | None = None
     statements: int = 0
     every_size: bool = False
     error: str = ""
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        if self.error:
+        if self.cost is None:
             return self.error
         c = self.cost
         return f"{self.risk}/{c.traffic}/{c.reductions}/{c.saved}/{c.operations}"

@@ -1,8 +1,8 @@
 """The table of spellings.
 
-An entry receives a `Pen` on a forward and writes all of its lines. ``same`` says that what comes out
-is the same mathematics, so that it has to cost the same; else it is a relative, which has to be as
-safe. Either has to be proved for every size where the forward itself is.
+An entry receives a `Pen` on a forward and writes all of its lines. ``same`` says that what comes
+out is the same mathematics, so that it has to cost the same; else it is a relative, which has to be
+as safe. Either has to be proved for every size where the forward itself is.
 """
 
 from __future__ import annotations
