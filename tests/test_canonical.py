@@ -15,6 +15,7 @@ from derive import Axis, Sum, forward_from
 from derive.canonical import canonical, equations, spelled
 from derive.chain import derive_chain
 from derive.closed_form import close
+from derive.forward_plan import forward_plan
 
 x, y = symbols("x y", real=True)
 NUMBERS = [Rational(n, 7) for n in (-40, -3, 0, 1, 12)]
@@ -130,6 +131,22 @@ def test_where_lines_are_divided_decides_nothing(what, tmp_path):
     assert [str(s) for s in spelled(forward_from(file).definition).definition.statements] == left
 
 
+SUMMED = {
+    "h = x**3\n    y = Sum(h, C)": ["h = x**3", "y = Sum(h, C)"],
+    "h = x*k\n    y = Sum(h, C)": ["y = Sum(k*x, C)"],  # a matrix product is none of its products
+}
+
+
+@pytest.mark.parametrize("lines", SUMMED)
+def test_what_is_summed_keeps_its_name_in_the_forward(lines, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        f"{HEAD}\n\nclass Own(Forward):\n    x = Input(N, C)\n    k = Given(C, H)\n    {lines}\n"
+    )
+    form = close(derive_chain(forward_from(file).definition))
+    assert [f"{line.tensor} = {line.expression}" for line in forward_plan(form)] == SUMMED[lines]
+
+
 # The lines of a forward as they are usually written, and in other ways.
 FORWARDS = {
     "y = 1/(1 + exp(-x))": ["y = exp(x)/(1 + exp(x))", "y = 1/(1 + 1/exp(x))"],
@@ -142,7 +159,9 @@ FORWARDS = {
     "y = -log(1 + exp(w - x))": ["y = log(exp(x)/(exp(x) + exp(w)))"],
     "y = exp(x*log(2))/Sum(exp(x*log(2)), C)": ["y = 2**x/Sum(2**x, C)"],
     "y = log(1 + exp(x*log(2)))/log(2)": ["y = log(1 + 2**x)/log(2)"],
-    "s = 1/(1 + exp(-x))\n    y = x*s": ["h = 2*x\n    e = exp(-h/2)\n    s = 1/(1 + e)\n    y = s*h/2"],
+    "s = 1/(1 + exp(-x))\n    y = x*s": [
+        "h = 2*x\n    e = exp(-h/2)\n    s = 1/(1 + e)\n    y = s*h/2"
+    ],
     "y = x - log(Sum(exp(x), C))": ["m = -log(Sum(exp(x), C))\n    y = x + m"],
 }
 
@@ -159,7 +178,7 @@ def test_a_forward_costs_the_same_however_it_is_written(usual, tmp_path):
         results.append((close(derive_chain(forward.definition)), module.own))
     form, own = results[0]
     for other, respelled in results[1:]:
-        assert other.cost == form.cost and len(other.saved) == len(form.saved)
+        assert other.preference == form.preference and len(other.saved) == len(form.saved)
         for size in (1, 30, 200, 1e4):
             values = [_run(function, form, size) for function in (own, respelled)]
             for one, same in zip(*values, strict=True):
