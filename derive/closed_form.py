@@ -35,7 +35,7 @@ from functools import cached_property
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Pairs, Preference, divisors, improved, preference
-from derive.canonical import canonical
+from derive.canonical import spelled
 from derive.chain import Adjoint, Chain, derive_chain
 from derive.choices import written_in
 from derive.common_sums import with_common_sums
@@ -178,8 +178,8 @@ class Draft:
 
 def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``."""
-    spelled, knowledge = _spelled(chain), Facts(relations_of(chain.definition))
-    simplifiers = [Simplifier(chain, spelled, knowledge, eliminate) for eliminate in (True, False)]
+    respelled, knowledge = _spelled(chain), Facts(relations_of(chain.definition))
+    simplifiers = [Simplifier(chain, respelled, knowledge, e) for e in (True, False)]
     return min(map(_best_kept, simplifiers), key=lambda form: form.preference)
 
 
@@ -192,12 +192,8 @@ def draft(chain: Chain) -> ClosedForm:
 
 
 def _spelled(chain: Chain) -> Chain:
-    """The chain of the same forward, its statements in one spelling."""
-    statements = [
-        replace(s, expression=canonical(s.expression)) for s in chain.definition.statements
-    ]
-    spelled = derive_chain(replace(chain.definition, statements=tuple(statements)))
-    return spelled if spelled.by_name.keys() == chain.by_name.keys() else chain
+    """The chain of the same forward in the one spelling, without what is dissolved there."""
+    return derive_chain(spelled(chain.definition).definition)
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
@@ -245,14 +241,18 @@ def _arranged(
     chain, knowledge, record = simplifier.chain, simplifier.knowledge, drafted.record
     relations = knowledge.relations
     names = {a.tensor for a in stated}
-    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.tensor not in names}
+    spelled_chain = simplifier.spelled
+    monomials = {
+        a.tensor: drafted.closed[a.name] for a in spelled_chain.adjoints if a.tensor not in names
+    }
     wanted = {a.tensor for a in stated if a.of.role == "input"}
     taken = set(relations.position)
     of = {a.tensor: a.of for a in chain.adjoints}
-    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
+    found_in = {a.tensor: a.of.name for a in spelled_chain.adjoints}
+    depending = {name: spelled_chain.definition.depending_on(name) for name in found_in.values()}
 
     def flows(adjoint: Tensor, target: Tensor) -> bool:
-        return target in of and of[adjoint].name in depending[of[target].name]
+        return target in found_in and found_in[adjoint] in depending[found_in[target]]
 
     pairs = with_common_sums(pairs, relations, record)
     pairs = with_other_shares(pairs, relations, record)
@@ -290,10 +290,13 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
     chain = simplifier.spelled
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
-    for adjoint in chain.adjoints:
-        written, e = simplifier.chain.by_name[adjoint.name].expression, adjoint.expression
-        why = "the same for the forward in its one spelling"
-        e = record.add(adjoint.tensor, "spelling", written, e, why)
+    own = simplifier.chain.by_name
+    others = [a for name, a in own.items() if name not in chain.by_name]
+    for adjoint in (*chain.adjoints, *others):
+        e = adjoint.expression
+        if adjoint.name in own:
+            why = "the same for the forward in its one spelling"
+            e = record.add(adjoint.tensor, "spelling", own[adjoint.name].expression, e, why)
         named = simplifier.knowledge.relations.with_parts(e)
         e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
         e = record.add(
