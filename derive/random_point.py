@@ -43,6 +43,8 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
 }
 
 Rounded = tuple[complex, float]  # a value, and how far it may be off
@@ -54,14 +56,23 @@ class RandomPoint:
     def __init__(self, seed: int, definitions: Mapping[Symbol, Expr]):
         self.seed, self.definitions = seed, definitions
         self.known: dict[Expr, Rounded] = {}
+        self.asked: dict[Symbol, list[float]] = {}
 
     def may_vanish(self, e: Expr) -> bool:
         """Whether ``e`` is zero here up to rounding, or has no value that can be told."""
+        self._note_asked(e)
         try:
             value, error = self.value(e)
         except (ArithmeticError, ValueError, TypeError, RecursionError):
             return True
         return not abs(value) > SAFE * error
+
+    def _note_asked(self, e: Expr) -> None:
+        """The numbers that scalars are compared with: drawn at random, they would never be met."""
+        for node in sorted(e.atoms(Eq, Ne), key=lambda node: node.sort_key()):
+            scalar, number = node.args if node.args[0].is_Symbol else node.args[::-1]
+            if scalar.is_Symbol and number.is_number:
+                self.asked.setdefault(scalar, []).append(float(number))
 
     def value(self, e: Expr) -> Rounded:
         """The value of ``e``. Raises an error of arithmetic where it has none."""
@@ -89,8 +100,12 @@ class RandomPoint:
         return _real(self.value(e)[0])
 
     def _drawn(self, scalar: Symbol) -> float:
-        """A number of moderate size, negative unless the scalar is known to be positive."""
+        """A number of moderate size, negative unless the scalar is known to be positive; at some
+        points, one that it is asked to be.
+        """
         generator = Random(f"{self.seed} {scalar.name}")
+        if scalar in self.asked and generator.random() < 0.6:
+            return generator.choice(self.asked[scalar])
         size = generator.uniform(0.5, 1.5)
         return size if scalar.is_positive or generator.random() < 0.5 else -size
 
@@ -114,17 +129,8 @@ class RandomPoint:
             return every(map(self._holds, condition.args))
         if isinstance(condition, Relational):
             left, right = map(self._real, condition.args)
-            if isinstance(condition, (Eq, Ne)):
-                return self._are_equal(left, right) == isinstance(condition, Eq)
             return COMPARED[condition.rel_op](left, right)
         raise ValueError(f"{condition} is no comparison")
-
-    def _are_equal(self, left: float, right: float) -> bool:
-        """Numbers drawn at random never are: that is drawn as well, alike for like numbers; at some
-        points most are, at others few.
-        """
-        drawn = Random(f"{self.seed} {abs(left - right):.6e}").random()
-        return left == right or drawn < (self.seed % 4 + 1) / 5
 
 
 def _computed(e: Expr, values: Sequence[complex]) -> complex:
