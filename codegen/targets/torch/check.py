@@ -8,6 +8,8 @@ different lengths. An `Axes` is tried as one dimension and as two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_loader
 from math import prod
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.last_place import rounding_of
 from derive.definition import Definition
 from derive.layout import layouts_of
 from derive.symbols import Axes, Axis, size_divisors
@@ -37,9 +40,10 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: torch.rand(shape, **how) * 0.8 + 0.1,
     lambda shape, **how: torch.randn(shape, **how) * 0.2,
 )
-# Between these a difference may be the rounding of a gradient that cancels, such as 1 - tanh(9)**2:
-# autograd's as well as ours. Then the next draw decides.
-ROUNDED = (1e-11, 1e-6)
+# A difference above the first may be the rounding of a gradient that cancels, as 1 - tanh(9)**2
+# does, and the rounding of autograd there is found out; above the second nothing can be seen there.
+# The next draw is asked in either case.
+TRIFLE, MOST_ROUNDING = 1e-11, 1e-6
 
 
 class _OfText(InspectLoader):
@@ -61,30 +65,113 @@ def load(text: str, name: str) -> ModuleType:
 
 
 def largest_difference(text: str, definition: Definition, program: Program) -> float:
-    """The largest difference of any gradient to autograd's, relative to autograd's largest entry.
+    """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
+    and beyond what autograd's own rounding accounts for.
 
     Forward, closed form and chain are compared. A result of another shape, or one that is not
-    finite where autograd's is, counts as infinitely far.
+    finite where autograd's is, counts as infinitely far, as does everything where autograd has no
+    finite numbers.
     """
     module = load(text, program.name)
-    largest, finite_ones = 0.0, []
+    decided: dict[str, float] = {}
+    undecided: dict[str, float] = {}
     for draw in DRAWS:
         differences = [
             difference
             for dims in dims_tried(definition)
             for difference in _differences(module, definition, program, draw, dims)
         ]
-        largest = max((difference for difference, _ in differences), default=0.0)
-        if all(finite for _, finite in differences):
-            finite_ones.append(largest)
-            if not ROUNDED[0] < largest < ROUNDED[1]:
-                break
-    return min(finite_ones, default=largest)
+        if not all(found.finite for found in differences):
+            continue
+        for found in differences:
+            known = decided if found.rounding <= MOST_ROUNDING else undecided
+            known[found.what] = max(known.get(found.what, 0.0), found.beyond)
+        wrong = max(decided.values(), default=0.0) > MOST_ROUNDING
+        if wrong or not any(found.rounding for found in differences):
+            break
+    return max((undecided | decided).values(), default=float("inf"))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a tensor is from what was expected, relative to the largest entry; how much of that
+    may be autograd's rounding; and whether what was expected is finite, or -oo as a masked score.
+    """
+
+    what: str
+    distance: float
+    rounding: float = 0.0
+    finite: bool = True
+
+    @property
+    def beyond(self) -> float:
+        """What rounding does not account for; all of it where rounding would excuse anything."""
+        excused = self.rounding if self.rounding <= MOST_ROUNDING else 0.0
+        return max(self.distance - excused, 0.0)
+
+
+class _Oracle:
+    """Autograd through the statements, at one point.
+
+    What it finds has a name: a statement has its own, a gradient the number of the upstream
+    gradient, "d" and a name, and the output where what is optional is left out "bare" and its own.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        leaves: Mapping[str, object],
+        required: Mapping[str, object],
+        upstreams: tuple[Tensor, ...],
+        dims: Dims,
+    ):
+        self.definition, self.dims = definition, dims
+        self.leaves, self.required, self.upstreams = leaves, required, upstreams
+        self.expected = self.found()
+
+    def found(self) -> dict[str, Tensor]:
+        values, name = self.values(self.leaves), self.definition.output.name
+        output = self.stored(name, values[name])
+        found = {n: self.stored(n, value.detach()) for n, value in values.items()}
+        if len(self.required) < len(self.leaves):
+            bare = self.values(self.required)[name]
+            found[f"bare {name}"] = self.stored(name, bare.detach())
+        met = {t.name: self.leaves[t.name] for t in self.definition.differentiable} | values
+        for i, upstream in enumerate(self.upstreams):
+            for n, gradient in _gradients(output, met, upstream).items():
+                found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
+        return found
+
+    def values(self, leaves: Mapping[str, object]) -> dict[str, Tensor]:
+        merged = {
+            t.name: _merged(leaves[t.name], t.home, self.dims)
+            for t in self.definition.arguments
+            if t.name in leaves
+        }
+        return interpreted(self.definition, {**leaves, **merged})
+
+    def stored(self, name: str, value: Tensor) -> Tensor:
+        return _stored(self.definition, name, value, self.dims)
+
+    @cached_property
+    def rounding(self) -> Mapping[str, float]:
+        with torch.enable_grad():
+            return rounding_of(self.found, self.expected)
+
+    def difference(self, what: str, actual: Tensor, where_finite: bool = False) -> Difference:
+        expected = self.expected[what]
+        if where_finite and actual.shape == expected.shape:
+            there = expected.isfinite()
+            actual, expected = (torch.where(there, v, 0) for v in (actual, expected))
+        found = _difference(what, actual, expected)
+        if not TRIFLE < found.distance < float("inf"):
+            return found
+        return replace(found, rounding=self.rounding[what] / _scale(expected))
 
 
 def _differences(
     module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
-) -> Iterator[tuple[float, bool]]:
+) -> Iterator[Difference]:
     generator = torch.Generator().manual_seed(0)
     arguments = arguments_of(definition, program, draw, generator, dims)
     differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
@@ -92,33 +179,24 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
-    expected = interpreted(definition, merged)
-
-    def stored(name: str, value: Tensor) -> Tensor:
-        return _stored(definition, name, value, dims) if name in expected else value
-
-    output = stored(definition.output.name, expected[definition.output.name])
-    yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
+    shape = _shape(definition.output.home, dims)
+    upstreams = (
+        draw(shape, generator=generator, dtype=torch.float64),
+        torch.ones((), dtype=torch.float64).expand(shape),  # as sum() passes it
+    )
     required = {name: v for name, v in leaves.items() if name not in _optional(program)}
+    oracle = _Oracle(definition, leaves, required, upstreams, dims)
+    output = definition.output.name
+    function = getattr(module, program.name)
+    yield oracle.difference(output, function(**leaves).detach())
     if len(required) < len(leaves):
-        bare = interpreted(definition, {name: merged[name] for name in required})
-        bare = bare[program.forward.results[0]].reshape(output.shape)
-        yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
+        yield oracle.difference(f"bare {output}", function(**required).detach())
     with torch.no_grad():
         atoms = getattr(module, program.atoms.name)(**leaves)
-        for name, value in expected.items():
-            yield _difference(getattr(atoms, name), stored(name, value.detach()))
-    for upstream in (
-        draw(tuple(output.shape), generator=generator, dtype=torch.float64),
-        torch.ones((), dtype=torch.float64).expand(output.shape),  # as sum() passes it
-    ):
-        met = {n: v for n, v in (leaves | expected).items() if n in differentiable or n in expected}
-        gradients = {
-            name: stored(name, gradient)
-            for name, gradient in _gradients(output, met, upstream).items()
-        }
-        yield from _gradients_compared(module, program, leaves, output, atoms, upstream, gradients)
+        for name in (s.name for s in definition.statements):
+            yield oracle.difference(name, getattr(atoms, name))
+        for i, upstream in enumerate(upstreams):
+            yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
 
 
 def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
@@ -138,34 +216,31 @@ def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> d
 
 
 def _gradients_compared(
-    module: ModuleType,
-    program: Program,
-    leaves: Mapping[str, object],
-    output: Tensor,
-    atoms,
-    upstream: Tensor,
-    expected: Mapping[str, Tensor],
-) -> Iterator[tuple[float, bool]]:
+    module: ModuleType, program: Program, oracle: _Oracle, atoms, number: int, upstream: Tensor
+) -> Iterator[Difference]:
     """The closed form and the chain beside autograd, the chain at every statement too."""
     forward, backward, chain_function = (
         getattr(module, f.name) for f in (program.forward, program.backward, program.chain)
     )
-    with torch.no_grad():
-        result = forward(**leaves)
-        values = leaves | atoms._asdict() | result._asdict() | {"": upstream}
-        before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
-        closed = backward(upstream, **_named(program.backward, result._asdict()))
-        chained = chain_function(upstream, **_named(program.chain, leaves | atoms._asdict()))
-        yield _difference(result[0], output)
-        for name, value in before.items():  # nothing that was passed may be written to
-            yield _difference(values[name], value)
-        for name, gradient in expected.items():
-            step = getattr(chained, f"d{name}")
-            if name in leaves:
-                yield _difference(getattr(closed, f"d{name}"), gradient)
-            elif step.shape == gradient.shape:  # what a choice leaves out need not be finite
-                step, gradient = (torch.where(gradient.isfinite(), v, 0) for v in (step, gradient))
-            yield _difference(step, gradient)
+    leaves, statements = oracle.leaves, atoms._asdict()
+    result = forward(**leaves)
+    values = leaves | statements | result._asdict() | {"": upstream}
+    before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
+    closed = backward(upstream, **_named(program.backward, result._asdict()))
+    chained = chain_function(upstream, **_named(program.chain, leaves | statements))
+    yield oracle.difference(program.forward.results[0], result[0])
+    for name, value in before.items():  # nothing that was passed may be written to
+        yield _difference(name, values[name], value)
+    for name in (*leaves, *statements):
+        what = f"{number} d{name}"
+        if what not in oracle.expected:
+            continue
+        step = getattr(chained, f"d{name}")
+        if name in leaves:
+            yield oracle.difference(what, getattr(closed, f"d{name}"))
+            yield oracle.difference(what, step)
+        else:  # what a choice leaves out need not be finite
+            yield oracle.difference(what, step, where_finite=True)
 
 
 def _optional(program: Program) -> set[str]:
@@ -268,15 +343,18 @@ def _drawn_without_gradient(
     return torch.tensor(values, dtype=torch.float64)[chosen.clamp(max=len(values) - 1)]
 
 
-def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
-    """(relative difference, whether what was expected is finite, or -oo as in a masked score)."""
+def _difference(what: str, actual: Tensor, expected: Tensor) -> Difference:
     if actual.shape != expected.shape:
-        return float("inf"), True
-    finite = bool((expected.isfinite() | (expected == -torch.inf)).all())
+        return Difference(what, float("inf"))
     if not expected.numel():
-        return 0.0, True
+        return Difference(what, 0.0)
+    if not (expected.isfinite() | (expected == -torch.inf)).all():
+        return Difference(what, float("inf"), finite=False)
     gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
+    return Difference(what, gap / _scale(expected) if gap == gap else float("inf"))
+
+
+def _scale(expected: Tensor) -> float:
+    """What a difference is relative to: the largest entry, where that is not 0 but for rounding."""
     scale = expected.abs().nan_to_num(posinf=0).max().item()
-    return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float(
-        "inf"
-    ), finite
+    return scale if scale > 1e-12 else 1.0
