@@ -9,6 +9,7 @@ import torch
 from codegen.driver import compared, written
 from codegen.targets.torch import last_place
 from codegen.targets.torch.last_place import LastPlace, rounding_of
+from codegen.targets.torch.oracle import Difference
 from derive import derive, forward_from
 from derive.errors import UnprovedError
 
@@ -32,15 +33,32 @@ class Cancelling(Forward):
 """
 
 
+# 1 - tanh(u)**2 has hardly a digit left where numbers are drawn large.
+SATURATED = """
+from sympy import tanh
+from derive import Axis, Forward, Input, Sum
+
+C = Axis("C")
+
+
+class Saturated(Forward):
+    x = Input(C)
+    h = 3**x
+    y = tanh(Sum(h, C))
+"""
+
+
 @pytest.fixture(scope="module")
 def written_of(tmp_path_factory):
     """A forward, its program and its text, by name; derived once."""
-    file = tmp_path_factory.mktemp("last_place") / "cancelling.py"
-    file.write_text(CANCELLING)
+    own = {}
+    for name, text in {"cancelling": CANCELLING, "saturated": SATURATED}.items():
+        own[name] = tmp_path_factory.mktemp("last_place") / f"{name}.py"
+        own[name].write_text(text)
 
     @cache
     def found(name):
-        forward = forward_from(file if name == "cancelling" else name)
+        forward = forward_from(own.get(name, name))
         return (forward, *written(forward, derive(forward)))
 
     return found
@@ -63,6 +81,7 @@ def test_it_is_the_rounding_that_is_allowed(written_of, monkeypatch):
         ("batch_norm", " dx = ", " dx = (1 + 1e-8 * (xhat > 1).to(dy)) * "),  # at some entries
         ("cancelling", " dw = s_root", " dw = (1 + 1e-8) * s_root"),
         ("cancelling", " ds = 1", " ds = (1 + 1e-8) * 1"),
+        ("saturated", " dx = ", " dx = (1 + 1e-9) * "),  # of one draw, which is not the first
     ],
 )
 def test_a_gradient_wrong_by_little_is_refused(written_of, name, old, new):
@@ -78,6 +97,12 @@ def test_what_rounding_could_excuse_altogether_it_does_not(written_of, monkeypat
     forward, program, text = written_of("batch_norm")
     with pytest.raises(UnprovedError, match="away from autograd"):
         compared(forward, program, text.replace(" dx = ", " dx = (1 + 1e-8) * "))
+
+
+def test_what_is_farther_than_rounding_is_wrong_however_much_that_is():
+    far, near = (Difference("dx", distance, rounding=1e-3) for distance in (1.0, 1e-4))
+    assert far.decides and far.counted == pytest.approx(0.999)
+    assert not near.decides and near.counted == 1e-4
 
 
 def rounding(function, *arguments):

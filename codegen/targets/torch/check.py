@@ -7,9 +7,7 @@ different lengths. An `Axes` is tried as one dimension and as two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_loader
 from math import prod
@@ -20,17 +18,13 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
-from codegen.targets.torch.interpret import interpreted
-from codegen.targets.torch.last_place import rounding_of
+from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.definition import Definition
-from derive.layout import layouts_of
 from derive.symbols import Axes, Axis, size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)
 MOST_ADDED = 20
 MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
-
-Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1. Small ones last, where hardly anything saturates.
@@ -40,10 +34,6 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: torch.rand(shape, **how) * 0.8 + 0.1,
     lambda shape, **how: torch.randn(shape, **how) * 0.2,
 )
-# A difference above the first may be the rounding of a gradient that cancels, as 1 - tanh(9)**2
-# does, and the rounding of autograd there is found out; above the second nothing can be seen there.
-# The next draw is asked in either case.
-TRIFLE, MOST_ROUNDING = 1e-11, 1e-6
 
 
 class _OfText(InspectLoader):
@@ -75,6 +65,7 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     module = load(text, program.name)
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
+    doubtful: set[str] = set()  # and not seen since where nothing is rounded off
     for draw in DRAWS:
         differences = [
             difference
@@ -84,89 +75,13 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
         if not all(found.finite for found in differences):
             continue
         for found in differences:
-            known = decided if found.rounding <= MOST_ROUNDING else undecided
-            known[found.what] = max(known.get(found.what, 0.0), found.beyond)
-        wrong = max(decided.values(), default=0.0) > MOST_ROUNDING
-        if wrong or not any(found.rounding for found in differences):
+            known = decided if found.decides else undecided
+            known[found.what] = max(known.get(found.what, 0.0), found.counted)
+        doubtful &= {found.what for found in differences if not found.there}
+        doubtful |= {found.what for found in differences if found.rounding}
+        if not doubtful or max(decided.values(), default=0.0) > MOST_ROUNDING:
             break
     return max((undecided | decided).values(), default=float("inf"))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far a tensor is from what was expected, relative to the largest entry; how much of that
-    may be autograd's rounding; and whether what was expected is finite, or -oo as a masked score.
-    """
-
-    what: str
-    distance: float
-    rounding: float = 0.0
-    finite: bool = True
-
-    @property
-    def beyond(self) -> float:
-        """What rounding does not account for; all of it where rounding would excuse anything."""
-        excused = self.rounding if self.rounding <= MOST_ROUNDING else 0.0
-        return max(self.distance - excused, 0.0)
-
-
-class _Oracle:
-    """Autograd through the statements, at one point.
-
-    What it finds has a name: a statement has its own, a gradient the number of the upstream
-    gradient, "d" and a name, and the output where what is optional is left out "bare" and its own.
-    """
-
-    def __init__(
-        self,
-        definition: Definition,
-        leaves: Mapping[str, object],
-        required: Mapping[str, object],
-        upstreams: tuple[Tensor, ...],
-        dims: Dims,
-    ):
-        self.definition, self.dims = definition, dims
-        self.leaves, self.required, self.upstreams = leaves, required, upstreams
-        self.expected = self.found()
-
-    def found(self) -> dict[str, Tensor]:
-        values, name = self.values(self.leaves), self.definition.output.name
-        output = self.stored(name, values[name])
-        found = {n: self.stored(n, value.detach()) for n, value in values.items()}
-        if len(self.required) < len(self.leaves):
-            bare = self.values(self.required)[name]
-            found[f"bare {name}"] = self.stored(name, bare.detach())
-        met = {t.name: self.leaves[t.name] for t in self.definition.differentiable} | values
-        for i, upstream in enumerate(self.upstreams):
-            for n, gradient in _gradients(output, met, upstream).items():
-                found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
-        return found
-
-    def values(self, leaves: Mapping[str, object]) -> dict[str, Tensor]:
-        merged = {
-            t.name: _merged(leaves[t.name], t.home, self.dims)
-            for t in self.definition.arguments
-            if t.name in leaves
-        }
-        return interpreted(self.definition, {**leaves, **merged})
-
-    def stored(self, name: str, value: Tensor) -> Tensor:
-        return _stored(self.definition, name, value, self.dims)
-
-    @cached_property
-    def rounding(self) -> Mapping[str, float]:
-        with torch.enable_grad():
-            return rounding_of(self.found, self.expected)
-
-    def difference(self, what: str, actual: Tensor, where_finite: bool = False) -> Difference:
-        expected = self.expected[what]
-        if where_finite and actual.shape == expected.shape:
-            there = expected.isfinite()
-            actual, expected = (torch.where(there, v, 0) for v in (actual, expected))
-        found = _difference(what, actual, expected)
-        if not TRIFLE < found.distance < float("inf"):
-            return found
-        return replace(found, rounding=self.rounding[what] / _scale(expected))
 
 
 def _differences(
@@ -185,7 +100,7 @@ def _differences(
         torch.ones((), dtype=torch.float64).expand(shape),  # as sum() passes it
     )
     required = {name: v for name, v in leaves.items() if name not in _optional(program)}
-    oracle = _Oracle(definition, leaves, required, upstreams, dims)
+    oracle = Oracle(definition, leaves, required, upstreams, dims)
     output = definition.output.name
     function = getattr(module, program.name)
     yield oracle.difference(output, function(**leaves).detach())
@@ -199,24 +114,8 @@ def _differences(
             yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
 
 
-def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
-    """Autograd's gradients of what was met on the way to the output; of what does not reach it,
-    zero.
-    """
-    met = {name: value for name, value in met.items() if value.requires_grad}
-    found: tuple[Tensor | None, ...] = (None,) * len(met)
-    if output.requires_grad:
-        found = torch.autograd.grad(
-            output, list(met.values()), upstream, allow_unused=True, retain_graph=True
-        )
-    return {
-        name: torch.zeros_like(value) if gradient is None else gradient
-        for (name, value), gradient in zip(met.items(), found, strict=True)
-    }
-
-
 def _gradients_compared(
-    module: ModuleType, program: Program, oracle: _Oracle, atoms, number: int, upstream: Tensor
+    module: ModuleType, program: Program, oracle: Oracle, atoms, number: int, upstream: Tensor
 ) -> Iterator[Difference]:
     """The closed form and the chain beside autograd, the chain at every statement too."""
     forward, backward, chain_function = (
@@ -230,7 +129,7 @@ def _gradients_compared(
     chained = chain_function(upstream, **_named(program.chain, leaves | statements))
     yield oracle.difference(program.forward.results[0], result[0])
     for name, value in before.items():  # nothing that was passed may be written to
-        yield _difference(name, values[name], value)
+        yield difference_of(name, values[name], value)
     for name in (*leaves, *statements):
         what = f"{number} d{name}"
         if what not in oracle.expected:
@@ -272,19 +171,6 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
 
 def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
     return tuple(size for axis in axes for size in dims[axis])
-
-
-def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
-    """What the oracle found for a statement, in the dimensions in which the code has it."""
-    home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
-    value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
-    sizes = ((1 if dim.one else size) for dim in layout for size in dims[dim.axis])
-    return value.reshape(tuple(sizes))
-
-
-def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
-    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
-    return tensor.reshape([prod(dims[axis]) for axis in axes])
 
 
 def arguments_of(
@@ -341,20 +227,3 @@ def _drawn_without_gradient(
     shares = torch.rand(tuple(shape), generator=generator)
     chosen = (shares > MASKED_SHARE) * (1 + shares * (len(values) - 1)).long()
     return torch.tensor(values, dtype=torch.float64)[chosen.clamp(max=len(values) - 1)]
-
-
-def _difference(what: str, actual: Tensor, expected: Tensor) -> Difference:
-    if actual.shape != expected.shape:
-        return Difference(what, float("inf"))
-    if not expected.numel():
-        return Difference(what, 0.0)
-    if not (expected.isfinite() | (expected == -torch.inf)).all():
-        return Difference(what, float("inf"), finite=False)
-    gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
-    return Difference(what, gap / _scale(expected) if gap == gap else float("inf"))
-
-
-def _scale(expected: Tensor) -> float:
-    """What a difference is relative to: the largest entry, where that is not 0 but for rounding."""
-    scale = expected.abs().nan_to_num(posinf=0).max().item()
-    return scale if scale > 1e-12 else 1.0
