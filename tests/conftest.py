@@ -26,13 +26,22 @@ def _nothing_is_kept(monkeypatch):
 
 
 def pytest_collection_modifyitems(config, items):
-    """All tests of one forward in one process (pytest -n 2 --dist loadgroup), which derives it
-    once.
+    """What is made once for several tests is made in one process (pytest -n 2 --dist loadgroup):
+    a forward that is derived by its name, and what a fixture makes for a whole module, by its name
+    too where it makes several.
     """
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "derived" in item.fixturenames and isinstance(parameters.get("name"), str):
-            item.add_marker(pytest.mark.xdist_group(parameters["name"]))
+        name = item.callspec.params.get("name") if hasattr(item, "callspec") else None
+        name = name if isinstance(name, str) else ""
+        if name and "derived" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(name))
+        elif _shares_with_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(f"{item.module.__name__} {name}"))
+
+
+def _shares_with_its_module(item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
+    return any(definitions[-1].scope == "module" for definitions in fixtures)
 
 
 @pytest.fixture(scope="session")
