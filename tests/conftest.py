@@ -34,9 +34,18 @@ def pytest_collection_modifyitems(config, items):
         name = item.callspec.params.get("name") if hasattr(item, "callspec") else None
         name = name if isinstance(name, str) else ""
         if name and "derived" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group(name))
+            _grouped(item, name)
         elif _shares_with_its_module(item):
-            item.add_marker(pytest.mark.xdist_group(f"{item.module.__name__} {name}"))
+            _grouped(item, f"{item.module.__name__} {name}".rstrip())
+
+
+def _grouped(item, group: str) -> None:
+    """In one process with the others of its group. What xdist 3.8 writes for that, `_nodeid`, no
+    pytest reads any more since 9.2, which keeps the name in `_id`: it is written here.
+    """
+    item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(item, "_id") and getattr(item.config.option, "loadgroup", False):
+        item._id = item._id.parse(f"{item.nodeid}@{group}")
 
 
 def _shares_with_its_module(item) -> bool:
