@@ -86,7 +86,8 @@ def written(
 def compared(
     forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
 ) -> float:
-    """The largest difference of the text's gradients to autograd's: the gate of all code.
+    """The largest difference of the text's gradients to autograd's, beyond what the latter rounds
+    off: the gate of all code.
 
     Raises `UnprovedError` where it is too large, or where the text does not even run.
     """

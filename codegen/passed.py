@@ -36,7 +36,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
     words = (
         f"These are lines of {program.backward.name}. The module that they are of was run beside "
         "autograd on random data in double precision; no gradient is further away than "
-        f"{codegen.driver.TOLERANCE:.0e} of its largest entry."
+        f"{codegen.driver.TOLERANCE:.0e} of its largest entry and what autograd itself rounds off."
     )
     return Lines(words, lines)
 

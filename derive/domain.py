@@ -38,6 +38,10 @@ class Bound:
     limit: Expr
 
     @property
+    def words(self) -> str:
+        return BOUNDS[self.kind][0]
+
+    @property
     def relation(self) -> str:
         return BOUNDS[self.kind][1]
 
@@ -50,7 +54,7 @@ class Bound:
         return len(self.relation) == 1
 
     def __str__(self) -> str:
-        return f"{BOUNDS[self.kind][0]} {self.limit}"
+        return f"{self.words} {self.limit}"
 
     def holds(self, value: Expr) -> bool | None:
         """Whether ``value`` is on the right side, for all sizes; None where that is not known."""

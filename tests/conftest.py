@@ -26,13 +26,31 @@ def _nothing_is_kept(monkeypatch):
 
 
 def pytest_collection_modifyitems(config, items):
-    """All tests of one forward in one process (pytest -n 2 --dist loadgroup), which derives it
-    once.
+    """What is made once for several tests is made in one process (pytest -n 2 --dist loadgroup):
+    a forward that is derived by its name, and what a fixture makes for a whole module, by its name
+    too where it makes several.
     """
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "derived" in item.fixturenames and isinstance(parameters.get("name"), str):
-            item.add_marker(pytest.mark.xdist_group(parameters["name"]))
+        name = item.callspec.params.get("name") if hasattr(item, "callspec") else None
+        name = name if isinstance(name, str) else ""
+        if name and "derived" in item.fixturenames:
+            _grouped(item, name)
+        elif _shares_with_its_module(item):
+            _grouped(item, f"{item.module.__name__} {name}".rstrip())
+
+
+def _grouped(item, group: str) -> None:
+    """In one process with the others of its group. What xdist 3.8 writes for that, `_nodeid`, no
+    pytest reads any more since 9.2, which keeps the name in `_id`: it is written here.
+    """
+    item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(item, "_id") and getattr(item.config.option, "loadgroup", False):
+        item._id = item._id.parse(f"{item.nodeid}@{group}")
+
+
+def _shares_with_its_module(item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
+    return any(definitions[-1].scope == "module" for definitions in fixtures)
 
 
 @pytest.fixture(scope="session")

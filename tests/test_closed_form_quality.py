@@ -3,12 +3,13 @@
 The forwards are a user's own: nothing of them stands outside of this file.
 """
 
+from functools import cache
+
 import pytest
 import torch
 from generating import module_from
 from sympy import Abs, Piecewise, Rational, cosh, erf, exp, log, sqrt, tanh
 
-import derive
 from codegen.driver import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
 from derive.alternatives import divisors
@@ -218,6 +219,12 @@ FORWARDS = {name: f for name, f in FORWARDS.items() if issubclass(f, Forward)}
 
 
 @pytest.fixture(scope="module")
+def made():
+    """What is generated of a forward above, by its name."""
+    return cache(lambda name: generate(FORWARDS[name]))
+
+
+@pytest.fixture(scope="module")
 def form():
     known = {}
 
@@ -326,8 +333,8 @@ def test_no_more_is_read_saved_and_summed_than_by_hand(name, form):
 
 
 @pytest.mark.parametrize("name", FORWARDS)
-def test_every_closed_form_is_proved_for_every_size(name):
-    assert derive.derive(FORWARDS[name]).every_size
+def test_every_closed_form_is_proved_for_every_size(name, made):
+    assert made(name).proved.every_size
 
 
 @pytest.mark.parametrize("name", [name for name in FORWARDS if name != "Normalized"])
@@ -380,9 +387,8 @@ def test_a_value_that_may_overflow_is_not_read(form):
         assert not any(map(form(name).relations.scales.overflows, form(name).saved))
 
 
-def run(name, folder, value):
+def run(result, folder, value):
     """Output and gradients of the generated function in float32, with every input ``value``."""
-    result = generate(FORWARDS[name])
     function = getattr(module_from(result.text, folder, result.program.name), result.program.name)
     inputs = [
         torch.zeros([3] * len(t.home), dtype=torch.int64)
@@ -396,8 +402,8 @@ def run(name, folder, value):
 
 @pytest.mark.parametrize("value", [0.0, 200.0, -200.0])
 @pytest.mark.parametrize("name", FORWARDS)
-def test_where_the_forward_is_finite_so_are_the_gradients(name, value, tmp_path):
-    output, gradients = run(name, tmp_path, value)
+def test_where_the_forward_is_finite_so_are_the_gradients(name, value, made, tmp_path):
+    output, gradients = run(made(name), tmp_path, value)
     assert not output.isfinite().all() or all(g.isfinite().all() for g in gradients)
 
 

@@ -19,6 +19,7 @@ import codegen.driver
 from codegen import generate
 from codegen.cache import FOLDER, VARIABLE, Cache
 from codegen.cli import main
+from codegen.driver import compared, written
 from codegen.emitting import emit_all
 from derive import UnprovedError, forward_from
 from derive.library import list_forwards
@@ -169,10 +170,9 @@ def test_code_that_differs_from_autograd_is_not_emitted(tmp_path, capsys, monkey
     assert not (tmp_path / "out").exists()
 
 
-def test_the_comparison_sees_every_gradient_of_the_chain(tmp_path, monkeypatch):
-    target = generate.__defaults__[0]
-    render = target.render
-    for old, new in (
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("dmean = (-ddiff)", "dmean = (ddiff)"),
         ("return BatchNormGradients(dx, dgain", "return BatchNormGradients(dx, dbias"),
         ("return BatchNormGradients(", "xhat.mul_(2)\n    return BatchNormGradients("),
@@ -180,43 +180,43 @@ def test_the_comparison_sees_every_gradient_of_the_chain(tmp_path, monkeypatch):
             "y = gain * xhat + bias\n    return BatchNormForward",
             "y = gain * xhat\n    return BatchNormForward",
         ),
-    ):
-        assert old in render_of(render)
-        monkeypatch.setattr(
-            target, "render", lambda p, o=old, n=new: render(p).replace(o, n), raising=False
-        )
-        with pytest.raises(UnprovedError, match="away from autograd"):
-            generate(forward_from("batch_norm"))
-
-
-def render_of(render):
-    from codegen.build import program_of
-    from derive import derive
-
+    ],
+)
+def test_the_comparison_sees_every_gradient_of_the_chain(old, new, proved):
     forward = forward_from("batch_norm")
-    return render(program_of(derive(forward), Path("batch_norm.py"), "0" * 64))
+    program, text = written(forward, proved["batch_norm"])
+    assert old in text
+    with pytest.raises(UnprovedError, match="away from autograd"):
+        compared(forward, program, text.replace(old, new))
 
 
-def run(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "codegen", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        cwd=ROOT,
-    )
+TEXTS = """
+import sys
+from codegen.driver import written
+from derive import derive
+from derive.library import forwards_from
+
+for name in sys.argv[1:]:
+    for forward in forwards_from(name):
+        print(written(forward, derive(forward))[1])
+"""
 
 
 def test_the_same_bytes_under_any_hash_seed(tmp_path):
     file = write(tmp_path, "AbsoluteFourthNorm", "WeightedNLL", "Attention")
-    outputs = []
-    for seed in ("0", "4242"):
-        out = tmp_path / f"out{seed}"
-        result = run("softmax_nll", "batch_norm", file, "--out", out, PYTHONHASHSEED=seed)
-        assert result.returncode == 0, result.stderr
-        outputs.append({f.name: f.read_bytes() for f in sorted(out.iterdir())})
-    assert len(outputs[0]) == 6  # and the marker of a package
-    assert outputs[0] == outputs[1]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TEXTS, "softmax_nll", "batch_norm", str(file)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+        )
+        for seed in ("0", "4242")
+    ]
+    one, other = (process.communicate()[0] for process in processes)
+    assert not any(process.returncode for process in processes)
+    assert one.count("class ") >= 5 and one == other
 
 
 def test_a_killed_run_leaves_whole_files(tmp_path):

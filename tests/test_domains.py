@@ -5,6 +5,7 @@ refuse the rest.
 import math
 import re
 from inspect import signature
+from io import StringIO
 
 import numpy
 import pytest
@@ -13,11 +14,15 @@ import torch.nn.functional as F
 from forwards import HEAD
 from gallery import EVERYTHING
 from generating import draw, forward_file, generated, module_from
+from rich.console import Console
 from sympy import Rational
 
 from codegen.driver import generate
 from derive import NotationError, check, derive, forward_from
 from derive.domain import Bound, Domain
+from derive.presentation import document_of
+from derive.presentation.formats import FORMATS
+from derive.presentation.terminal import rendered
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
 from generated.smooth_l1 import smooth_l1
@@ -308,3 +313,42 @@ def test_a_formula_is_tried_on_numbers_in_the_domain_alone(tmp_path):
     assert wrong.right is False
     (shown,) = re.findall(r"^    a += (\S+)$", str(wrong), re.M)
     assert 0 <= Rational(shown) <= 1
+
+
+SHOWN = {
+    "text": ("a = 0.5 (above 0), b = 1/√(N) (at least 0 and at most C), c = 2.", "a/2 has to be "),
+    "markdown": (
+        r"$b$ = $\frac{1}{\sqrt{N}}$ (at least $0$ and at most $C$), $c$ = 2.",
+        r"$\frac{a}{2}$ has to be below $C$.",
+    ),
+    "latex": ("$a$ = 0.5 (above $0$), ", r"$\frac{a}{2}$ has to be below $C$."),
+    "html": ("</math> = 0.5 (above <math", "</math> has to be below <math"),
+}
+
+
+@pytest.fixture(scope="module")
+def composed(tmp_path_factory):
+    """Scalars with one end, two ends and none, and a block that is given half of one."""
+    file = tmp_path_factory.mktemp("composed") / "composed.py"
+    file.write_text(
+        f"from sympy import sqrt\n{HEAD}\n\n"
+        "class Inner(Forward):\n    x = Input(N, C)\n    s = Scalar(0.1, below=C)\n"
+        "    y = s * x\n\n"
+        "class Outer(Forward):\n    x = Input(N, C)\n    a = Scalar(0.5, above=0)\n"
+        "    b = Scalar(1 / sqrt(N), at_least=0, at_most=C)\n    c = Scalar(2)\n"
+        "    y = Inner(x, s=a / 2) * b * c\n"
+    )
+    return document_of(derive(forward_from(f"{file}:Outer")))
+
+
+@pytest.mark.parametrize("format", SHOWN)
+def test_a_domain_is_shown_beside_its_scalar(composed, format):
+    """That of a block is shown in a sentence of its own."""
+    if format == "text":
+        console = Console(width=100, file=StringIO())
+        console.print(rendered(composed))
+        shown = console.file.getvalue()
+    else:
+        shown = FORMATS[format](composed)
+    for words in SHOWN[format]:
+        assert words in shown

@@ -230,3 +230,22 @@ def test_compiled_it_is_refused_by_torch():
     with pytest.raises(RuntimeError):
         gradient_of(compiled, X).sum().backward()
     torch._dynamo.reset()
+
+
+def test_compiled_without_aot_it_is_a_constant_as_of_any_function_with_a_backward_of_its_own():
+    """What the README warns of. It is torch's doing: where this fails, the warning may go."""
+
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x * 1)
+            return x**2
+
+        @staticmethod
+        def backward(ctx, dy):
+            return 2 * dy * ctx.saved_tensors[0]
+
+    for function in (SAVING["layer_norm"], lambda x: Squared.apply(x).sum()):
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        assert not gradient_of(compiled, X).requires_grad
+        torch._dynamo.reset()

@@ -34,7 +34,7 @@ class Target(Protocol):
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         """How far the gradients computed by ``text`` are from the oracle's, relative to the
-        largest entry.
+        largest entry and beyond what the oracle's own rounding accounts for.
         """
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
+from sympy import Basic, Expr
+
 from derive.chain import Adjoint
 from derive.closed_form import ClosedForm
 from derive.definition import Definition
@@ -117,8 +119,14 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
     optional |= {i.label.name: f", ignored where it is {i.default}" for i in definition.ignoring}
     given = [(t, f"{words}{optional.get(t.name, '')}") for t, words in given]
-    given += [(t, f" = {default}") for t, default in definition.scalars]
+    domains = _domains(definition)
+    for t, default in definition.scalars:
+        number = default if isinstance(default, Expr) else str(default)
+        domain = (" (", *domains.pop(t), ")") if t in domains else ()
+        given.append((t, " = ", number, *domain))
     yield Prose(("Given ", *joined(given), "."))
+    for number, domain in domains.items():  # which a block is given
+        yield Prose((number, " has to be ", *domain, "."))
     for axis in definition.axes:
         if isinstance(axis, Axes):
             remark = " stands for any number of dimensions, none included, and counts as one axis."
@@ -130,6 +138,15 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     yield from _by_block(definition, lines, overview)
     graph = _graph(proved)
     yield Group("the graph of the forward", (graph,)) if overview else graph
+
+
+def _domains(definition: Definition) -> dict[Expr, tuple[str | Basic, ...]]:
+    """What each number has to be, as it is declared."""
+    bounds: dict[Expr, list[Words]] = {}
+    for demand in definition.demands:
+        own = [(f"{bound.words} ", bound.limit) for bound in demand.domain.bounds]
+        bounds.setdefault(demand.expression, []).extend(own)
+    return {number: joined(dict.fromkeys(own), " and ") for number, own in bounds.items()}
 
 
 def _graph(proved: Proved) -> Graph:

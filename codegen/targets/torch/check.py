@@ -7,7 +7,7 @@ different lengths. An `Axes` is tried as one dimension and as two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_loader
 from math import prod
@@ -18,16 +18,13 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
-from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from derive.definition import Definition
-from derive.layout import layouts_of
 from derive.symbols import Axes, Axis, size_divisors
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)
 MOST_ADDED = 20
 MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
-
-Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1. Small ones last, where hardly anything saturates.
@@ -37,9 +34,6 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: torch.rand(shape, **how) * 0.8 + 0.1,
     lambda shape, **how: torch.randn(shape, **how) * 0.2,
 )
-# Between these a difference may be the rounding of a gradient that cancels, such as 1 - tanh(9)**2:
-# autograd's as well as ours. Then the next draw decides.
-ROUNDED = (1e-11, 1e-6)
 
 
 class _OfText(InspectLoader):
@@ -61,30 +55,38 @@ def load(text: str, name: str) -> ModuleType:
 
 
 def largest_difference(text: str, definition: Definition, program: Program) -> float:
-    """The largest difference of any gradient to autograd's, relative to autograd's largest entry.
+    """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
+    and beyond what autograd's own rounding accounts for.
 
     Forward, closed form and chain are compared. A result of another shape, or one that is not
-    finite where autograd's is, counts as infinitely far.
+    finite where autograd's is, counts as infinitely far, as does everything where autograd has no
+    finite numbers.
     """
     module = load(text, program.name)
-    largest, finite_ones = 0.0, []
+    decided: dict[str, float] = {}
+    undecided: dict[str, float] = {}
+    doubtful: set[str] = set()  # and not seen since where nothing is rounded off
     for draw in DRAWS:
         differences = [
             difference
             for dims in dims_tried(definition)
             for difference in _differences(module, definition, program, draw, dims)
         ]
-        largest = max((difference for difference, _ in differences), default=0.0)
-        if all(finite for _, finite in differences):
-            finite_ones.append(largest)
-            if not ROUNDED[0] < largest < ROUNDED[1]:
-                break
-    return min(finite_ones, default=largest)
+        if not all(found.finite for found in differences):
+            continue
+        for found in differences:
+            known = decided if found.decides else undecided
+            known[found.what] = max(known.get(found.what, 0.0), found.counted)
+        doubtful &= {found.what for found in differences if not found.there}
+        doubtful |= {found.what for found in differences if found.rounding}
+        if not doubtful or max(decided.values(), default=0.0) > MOST_ROUNDING:
+            break
+    return max((undecided | decided).values(), default=float("inf"))
 
 
 def _differences(
     module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
-) -> Iterator[tuple[float, bool]]:
+) -> Iterator[Difference]:
     generator = torch.Generator().manual_seed(0)
     arguments = arguments_of(definition, program, draw, generator, dims)
     differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
@@ -92,80 +94,52 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    merged = leaves | {t.name: _merged(leaves[t.name], t.home, dims) for t in definition.arguments}
-    expected = interpreted(definition, merged)
-
-    def stored(name: str, value: Tensor) -> Tensor:
-        return _stored(definition, name, value, dims) if name in expected else value
-
-    output = stored(definition.output.name, expected[definition.output.name])
-    yield _difference(getattr(module, program.name)(**leaves).detach(), output.detach())
+    shape = _shape(definition.output.home, dims)
+    upstreams = (
+        draw(shape, generator=generator, dtype=torch.float64),
+        torch.ones((), dtype=torch.float64).expand(shape),  # as sum() passes it
+    )
     required = {name: v for name, v in leaves.items() if name not in _optional(program)}
+    oracle = Oracle(definition, leaves, required, upstreams, dims)
+    output = definition.output.name
+    function = getattr(module, program.name)
+    yield oracle.difference(output, function(**leaves).detach())
     if len(required) < len(leaves):
-        bare = interpreted(definition, {name: merged[name] for name in required})
-        bare = bare[program.forward.results[0]].reshape(output.shape)
-        yield _difference(getattr(module, program.name)(**required).detach(), bare.detach())
+        yield oracle.difference(f"bare {output}", function(**required).detach())
     with torch.no_grad():
         atoms = getattr(module, program.atoms.name)(**leaves)
-        for name, value in expected.items():
-            yield _difference(getattr(atoms, name), stored(name, value.detach()))
-    for upstream in (
-        draw(tuple(output.shape), generator=generator, dtype=torch.float64),
-        torch.ones((), dtype=torch.float64).expand(output.shape),  # as sum() passes it
-    ):
-        met = {n: v for n, v in (leaves | expected).items() if n in differentiable or n in expected}
-        gradients = {
-            name: stored(name, gradient)
-            for name, gradient in _gradients(output, met, upstream).items()
-        }
-        yield from _gradients_compared(module, program, leaves, output, atoms, upstream, gradients)
-
-
-def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
-    """Autograd's gradients of what was met on the way to the output; of what does not reach it,
-    zero.
-    """
-    met = {name: value for name, value in met.items() if value.requires_grad}
-    found: tuple[Tensor | None, ...] = (None,) * len(met)
-    if output.requires_grad:
-        found = torch.autograd.grad(
-            output, list(met.values()), upstream, allow_unused=True, retain_graph=True
-        )
-    return {
-        name: torch.zeros_like(value) if gradient is None else gradient
-        for (name, value), gradient in zip(met.items(), found, strict=True)
-    }
+        for name in (s.name for s in definition.statements):
+            yield oracle.difference(name, getattr(atoms, name))
+        for i, upstream in enumerate(upstreams):
+            yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
 
 
 def _gradients_compared(
-    module: ModuleType,
-    program: Program,
-    leaves: Mapping[str, object],
-    output: Tensor,
-    atoms,
-    upstream: Tensor,
-    expected: Mapping[str, Tensor],
-) -> Iterator[tuple[float, bool]]:
+    module: ModuleType, program: Program, oracle: Oracle, atoms, number: int, upstream: Tensor
+) -> Iterator[Difference]:
     """The closed form and the chain beside autograd, the chain at every statement too."""
     forward, backward, chain_function = (
         getattr(module, f.name) for f in (program.forward, program.backward, program.chain)
     )
-    with torch.no_grad():
-        result = forward(**leaves)
-        values = leaves | atoms._asdict() | result._asdict() | {"": upstream}
-        before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
-        closed = backward(upstream, **_named(program.backward, result._asdict()))
-        chained = chain_function(upstream, **_named(program.chain, leaves | atoms._asdict()))
-        yield _difference(result[0], output)
-        for name, value in before.items():  # nothing that was passed may be written to
-            yield _difference(values[name], value)
-        for name, gradient in expected.items():
-            step = getattr(chained, f"d{name}")
-            if name in leaves:
-                yield _difference(getattr(closed, f"d{name}"), gradient)
-            elif step.shape == gradient.shape:  # what a choice leaves out need not be finite
-                step, gradient = (torch.where(gradient.isfinite(), v, 0) for v in (step, gradient))
-            yield _difference(step, gradient)
+    leaves, statements = oracle.leaves, atoms._asdict()
+    result = forward(**leaves)
+    values = leaves | statements | result._asdict() | {"": upstream}
+    before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
+    closed = backward(upstream, **_named(program.backward, result._asdict()))
+    chained = chain_function(upstream, **_named(program.chain, leaves | statements))
+    yield oracle.difference(program.forward.results[0], result[0])
+    for name, value in before.items():  # nothing that was passed may be written to
+        yield difference_of(name, values[name], value)
+    for name in (*leaves, *statements):
+        what = f"{number} d{name}"
+        if what not in oracle.expected:
+            continue
+        step = getattr(chained, f"d{name}")
+        if name in leaves:
+            yield oracle.difference(what, getattr(closed, f"d{name}"))
+            yield oracle.difference(what, step)
+        else:  # what a choice leaves out need not be finite
+            yield oracle.difference(what, step, where_finite=True)
 
 
 def _optional(program: Program) -> set[str]:
@@ -197,19 +171,6 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
 
 def _shape(axes: Iterable[Axis], dims: Dims) -> tuple[int, ...]:
     return tuple(size for axis in axes for size in dims[axis])
-
-
-def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
-    """What the oracle found for a statement, in the dimensions in which the code has it."""
-    home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
-    value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
-    sizes = ((1 if dim.one else size) for dim in layout for size in dims[dim.axis])
-    return value.reshape(tuple(sizes))
-
-
-def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
-    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
-    return tensor.reshape([prod(dims[axis]) for axis in axes])
 
 
 def arguments_of(
@@ -266,17 +227,3 @@ def _drawn_without_gradient(
     shares = torch.rand(tuple(shape), generator=generator)
     chosen = (shares > MASKED_SHARE) * (1 + shares * (len(values) - 1)).long()
     return torch.tensor(values, dtype=torch.float64)[chosen.clamp(max=len(values) - 1)]
-
-
-def _difference(actual: Tensor, expected: Tensor) -> tuple[float, bool]:
-    """(relative difference, whether what was expected is finite, or -oo as in a masked score)."""
-    if actual.shape != expected.shape:
-        return float("inf"), True
-    finite = bool((expected.isfinite() | (expected == -torch.inf)).all())
-    if not expected.numel():
-        return 0.0, True
-    gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
-    scale = expected.abs().nan_to_num(posinf=0).max().item()
-    return (gap / scale if scale > 1e-12 else gap) if finite and gap == gap else float(
-        "inf"
-    ), finite

@@ -1,0 +1,69 @@
+"""How far rounding may have moved what autograd finds.
+
+Every operation is done again with its result moved by a unit in the last place, forward and
+backward; as far as what comes out moves, autograd can promise nothing (stochastic arithmetic:
+Vignes 1993, Parker 1997). Moving the inputs would not do: 1 - tanh(9)**2 hardly depends on a last
+place of 9, but most of its digits are gone in the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SAMPLES = 4
+FACTOR = 4.0  # a few samples seldom meet the worst case, and the code that is compared rounds too
+
+SUMS = torch.ops.aten.sum  # its rounding is that of its terms: they may cancel in it
+
+
+class LastPlace(TorchDispatchMode):
+    """Moves the result of every operation that rounds up or down by a unit in the last place.
+
+    Which of the two is a function of the value and the sample, so that what was equal stays equal:
+    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay.
+    """
+
+    def __init__(self, sample: int):
+        super().__init__()
+        self.sample = sample
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if operation.overloadpacket is SUMS:
+            args = (self.moved(args[0], args[:1]), *args[1:])
+        result = operation(*args, **kwargs or {})
+        return self.moved(result, args) if torch.Tag.pointwise in operation.tags else result
+
+    def moved(self, value: Tensor, made_of: tuple) -> Tensor:
+        if not value.is_floating_point() or (_whole(value) and all(map(_whole, made_of))):
+            return value
+        mantissa, _ = torch.frexp(value)
+        up_or_down = torch.sin(1e6 * (self.sample + 1) * mantissa).sign()
+        moved = value * (1 + torch.finfo(value.dtype).eps * up_or_down)
+        return torch.where(value.isfinite(), moved, value)
+
+
+def _whole(value: object) -> bool:
+    """Whether all entries are whole numbers."""
+    if isinstance(value, Tensor):
+        return not value.is_floating_point() or bool((value == value.round()).all())
+    return isinstance(value, (int, float)) and float(value).is_integer()
+
+
+def rounding_of(
+    find: Callable[[], Mapping[str, Tensor]], expected: Mapping[str, Tensor]
+) -> dict[str, float]:
+    """By how much any entry of a tensor may be off, where ``find`` found ``expected``: how far it
+    goes where it is found again with other last places.
+    """
+    farthest = dict.fromkeys(expected, 0.0)
+    for sample in range(SAMPLES):
+        with LastPlace(sample):
+            found = find()
+        for name, value in expected.items():
+            gap = torch.where(found[name] == value, 0, found[name] - value).abs()
+            farthest[name] = max(farthest[name], gap.max().item() if gap.numel() else 0.0)
+    return {name: FACTOR * gap for name, gap in farthest.items()}

@@ -1,0 +1,162 @@
+"""Autograd through the statements, and how far from it something is that was computed otherwise.
+
+What autograd itself rounds off (``last_place.py``) is found out where it could matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.last_place import rounding_of
+from derive.definition import Definition
+from derive.layout import layouts_of
+from derive.symbols import Axis
+
+Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
+
+# A difference above the first may be the rounding of a gradient that cancels, as 1 - tanh(9)**2
+# does, and the rounding of autograd there is found out; where that is above the second, agreement
+# says nothing. The next draw is asked in either case.
+TRIFLE, MOST_ROUNDING = 1e-11, 1e-6
+NOTHING = 1e-12  # a largest entry that is 0 but for rounding
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a tensor is from what was expected, relative to the largest entry; how much of that
+    may be autograd's rounding; and whether what was expected is finite, or -oo as a masked score,
+    and whether it is there at all or 0 but for rounding.
+    """
+
+    what: str
+    distance: float
+    rounding: float = 0.0
+    finite: bool = True
+    there: bool = True
+
+    @property
+    def decides(self) -> bool:
+        """Not where rounding accounts for it, but would for nearly anything."""
+        return self.rounding <= MOST_ROUNDING or self.distance > self.rounding
+
+    @property
+    def counted(self) -> float:
+        """What rounding does not account for; all where that decides nothing."""
+        return max(self.distance - self.rounding, 0.0) if self.decides else self.distance
+
+
+class Oracle:
+    """Autograd through the statements, at one point.
+
+    What it finds has a name: a statement has its own, a gradient the number of the upstream
+    gradient, "d" and a name, and the output where what is optional is left out "bare" and its own.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        leaves: Mapping[str, object],
+        required: Mapping[str, object],
+        upstreams: tuple[Tensor, ...],
+        dims: Dims,
+    ):
+        self.definition, self.dims = definition, dims
+        self.leaves, self.required, self.upstreams = leaves, required, upstreams
+        self.expected = self.found()
+
+    def found(self) -> dict[str, Tensor]:
+        values, name = self.values(self.leaves), self.definition.output.name
+        output = self.stored(name, values[name])
+        found = {n: self.stored(n, value.detach()) for n, value in values.items()}
+        if len(self.required) < len(self.leaves):
+            bare = self.values(self.required)[name]
+            found[f"bare {name}"] = self.stored(name, bare.detach())
+        met = {t.name: self.leaves[t.name] for t in self.definition.differentiable} | values
+        for i, upstream in enumerate(self.upstreams):
+            for n, gradient in _gradients(output, met, upstream).items():
+                found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
+        return found
+
+    def values(self, leaves: Mapping[str, object]) -> dict[str, Tensor]:
+        merged = {
+            t.name: _merged(leaves[t.name], t.home, self.dims)
+            for t in self.definition.arguments
+            if t.name in leaves
+        }
+        return interpreted(self.definition, {**leaves, **merged})
+
+    def stored(self, name: str, value: Tensor) -> Tensor:
+        return _stored(self.definition, name, value, self.dims)
+
+    @cached_property
+    def rounding(self) -> Mapping[str, float]:
+        with torch.enable_grad():
+            return rounding_of(self.found, self.expected)
+
+    def difference(self, what: str, actual: Tensor, where_finite: bool = False) -> Difference:
+        expected = self.expected[what]
+        if where_finite and actual.shape == expected.shape:
+            there = expected.isfinite()
+            actual, expected = (torch.where(there, v, 0) for v in (actual, expected))
+        found = difference_of(what, actual, expected)
+        if not TRIFLE < found.distance < float("inf"):
+            return found
+        return replace(found, rounding=self.rounding[what] / _scale(expected))
+
+
+def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
+    """Autograd's gradients of what was met on the way to the output; of what does not reach it,
+    zero.
+    """
+    met = {name: value for name, value in met.items() if value.requires_grad}
+    found: tuple[Tensor | None, ...] = (None,) * len(met)
+    if output.requires_grad:
+        found = torch.autograd.grad(
+            output, list(met.values()), upstream, allow_unused=True, retain_graph=True
+        )
+    return {
+        name: torch.zeros_like(value) if gradient is None else gradient
+        for (name, value), gradient in zip(met.items(), found, strict=True)
+    }
+
+
+def _stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
+    """What the oracle found for a statement, in the dimensions in which the code has it."""
+    home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
+    value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
+    sizes = ((1 if dim.one else size) for dim in layout for size in dims[dim.axis])
+    return value.reshape(tuple(sizes))
+
+
+def _merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
+    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
+    return tensor.reshape([prod(dims[axis]) for axis in axes])
+
+
+def difference_of(what: str, actual: Tensor, expected: Tensor) -> Difference:
+    if actual.shape != expected.shape:
+        return Difference(what, float("inf"))
+    if not expected.numel():
+        return Difference(what, 0.0)
+    if not (expected.isfinite() | (expected == -torch.inf)).all():
+        return Difference(what, float("inf"), finite=False)
+    gap = torch.where(actual == expected, 0, actual - expected).abs().max().item()
+    distance = gap / _scale(expected) if gap == gap else float("inf")
+    return Difference(what, distance, there=_largest(expected) > NOTHING)
+
+
+def _scale(expected: Tensor) -> float:
+    """What a difference is relative to: the largest entry, where that is there."""
+    largest = _largest(expected)
+    return largest if largest > NOTHING else 1.0
+
+
+def _largest(expected: Tensor) -> float:
+    return expected.abs().nan_to_num(posinf=0).max().item()

@@ -1,0 +1,135 @@
+"""What the comparison allows for autograd's own rounding, and that it allows no more."""
+
+from functools import cache
+
+import mpmath
+import pytest
+import torch
+
+from codegen.driver import compared, written
+from codegen.targets.torch import last_place
+from codegen.targets.torch.last_place import LastPlace, rounding_of
+from codegen.targets.torch.oracle import Difference
+from derive import derive, forward_from
+from derive.errors import UnprovedError
+
+# The rows of s add up to 0: of dx and dw rounding leaves much, the bend of tanh little.
+CANCELLING = """
+from sympy import Rational, tanh
+from derive import Axis, Flatten, Forward, Input, Scalar, Sum
+
+N, C, M = Axis("N"), Axis("C"), Axis("M")
+
+
+class Cancelling(Forward):
+    x = Input(C, N)
+    w = Input(N)
+    alpha = Scalar(0.5)
+    u = Flatten(x, C, N, into=M)
+    v = w - Sum(w, N) / N
+    h = tanh(Sum(v**2, N) / (N + 1) / 120)
+    s = v * (h + alpha) ** Rational(-1, 2)
+    t = tanh(s * (Sum(u, M) / M) / 120)
+"""
+
+
+# 1 - tanh(u)**2 has hardly a digit left where numbers are drawn large.
+SATURATED = """
+from sympy import tanh
+from derive import Axis, Forward, Input, Sum
+
+C = Axis("C")
+
+
+class Saturated(Forward):
+    x = Input(C)
+    h = 3**x
+    y = tanh(Sum(h, C))
+"""
+
+
+@pytest.fixture(scope="module")
+def written_of(tmp_path_factory):
+    """A forward, its program and its text, by name; derived once."""
+    own = {}
+    for name, text in {"cancelling": CANCELLING, "saturated": SATURATED}.items():
+        own[name] = tmp_path_factory.mktemp("last_place") / f"{name}.py"
+        own[name].write_text(text)
+
+    @cache
+    def found(name):
+        forward = forward_from(own.get(name, name))
+        return (forward, *written(forward, derive(forward)))
+
+    return found
+
+
+def test_a_gradient_that_autograd_finds_no_better_is_not_refused(written_of):
+    assert compared(*written_of("cancelling")) < 1e-12
+
+
+def test_it_is_the_rounding_that_is_allowed(written_of, monkeypatch):
+    monkeypatch.setattr(last_place, "FACTOR", 0.0)
+    with pytest.raises(UnprovedError, match="away from autograd"):
+        compared(*written_of("cancelling"))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("batch_norm", " dx = ", " dx = (1 + 1e-8) * "),
+        ("batch_norm", " dx = ", " dx = (1 + 1e-8 * (xhat > 1).to(dy)) * "),  # at some entries
+        ("cancelling", " dw = s_root", " dw = (1 + 1e-8) * s_root"),
+        ("cancelling", " ds = 1", " ds = (1 + 1e-8) * 1"),
+        ("saturated", " dx = ", " dx = (1 + 1e-9) * "),  # of one draw, which is not the first
+    ],
+)
+def test_a_gradient_wrong_by_little_is_refused(written_of, name, old, new):
+    forward, program, text = written_of(name)
+    assert old in text
+    with pytest.raises(UnprovedError, match="away from autograd"):
+        compared(forward, program, text.replace(old, new))
+
+
+def test_what_rounding_could_excuse_altogether_it_does_not(written_of, monkeypatch):
+    """As where a choice hangs on the last place, and the gradient jumps with it."""
+    monkeypatch.setattr(last_place, "FACTOR", 1e14)
+    forward, program, text = written_of("batch_norm")
+    with pytest.raises(UnprovedError, match="away from autograd"):
+        compared(forward, program, text.replace(" dx = ", " dx = (1 + 1e-8) * "))
+
+
+def test_what_is_farther_than_rounding_is_wrong_however_much_that_is():
+    far, near = (Difference("dx", distance, rounding=1e-3) for distance in (1.0, 1e-4))
+    assert far.decides and far.counted == pytest.approx(0.999)
+    assert not near.decides and near.counted == 1e-4
+
+
+def rounding(function, *arguments):
+    leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arguments]
+
+    def found():
+        value = function(*leaves)
+        gradients = torch.autograd.grad(value.sum(), leaves)
+        return {"value": value.detach(), **{f"d{i}": g for i, g in enumerate(gradients)}}
+
+    return rounding_of(found, found())
+
+
+def test_digits_lost_inside_are_seen_where_moving_the_input_shows_nothing():
+    found = rounding(torch.tanh, [9.0, 0.5])
+    assert 1e-17 < found["value"] < 4e-15
+    gradient = 1 - torch.tanh(torch.tensor(9.0, dtype=torch.float64)) ** 2
+    assert abs(gradient.item() - float(1 / mpmath.cosh(9) ** 2)) < found["d0"] < 4e-15
+
+
+def test_terms_that_cancel_in_a_sum():
+    assert 1e-9 < rounding(torch.sum, [1e8, 0.1, -1e8])["value"] < 1e-6
+
+
+def test_what_is_equal_stays_equal():
+    x = torch.tensor([0.3, 0.7, 0.7, -0.2], dtype=torch.float64)
+    for sample in range(4):
+        with LastPlace(sample):
+            assert (3 * x == (x * 3).max()).tolist() == [False, True, True, False]
+            assert (torch.arange(3.0) + 1 == torch.tensor([1.0, 2.0, 3.0])).all()
