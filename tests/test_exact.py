@@ -87,6 +87,7 @@ def test_what_is_zero_is_recognised(e):
         Piecewise((y, log(1 + exp(x)) <= 1), (0, True))
         - Piecewise((y, x + log(1 + exp(-x)) >= 1), (0, True)),
         sqrt(x**2 + 1) - x,
+        sqrt(x + 1) ** 3 - 2 * x * sqrt(x + 1) - 2 * sqrt(x + 1),
         sqrt(x**2) - x,
         sqrt(2) / sqrt(x + 2 * a) - 1 / sqrt(x / 3 + a),
         sqrt(z) / sqrt(x**2 + z * a) - 1 / sqrt(x**2 / z + a),  # z may be negative
@@ -172,6 +173,7 @@ def test_choices_case_by_case():
         largest = Piecewise((u, u >= 0), (0, True))
         assert is_zero((log(exp(u) + 1) - log(1 + exp(-Abs(u))) - largest) / factor)
         assert not is_zero((log(exp(u) + 1) - log(1 + exp(-Abs(u))) + largest) / factor)
+    assert is_zero(_indicator(x * y > 0) * _indicator(x * z > 0) * _indicator(y * z < 0))
     assert is_zero(_indicator(x > p) * _indicator(x < 0))
     assert is_zero(_indicator(Eq(x, y)) * (x - y))
     assert not is_zero(_indicator(x > 0) + _indicator(x < 0) - 1)
@@ -294,3 +296,14 @@ def test_the_cases_of_one_entry_are_not_crossed_with_those_of_another():
         terms.append(s * u * stable - s * u / (1 + exp(w)))
     assert is_zero(a * sum(terms))
     assert not is_zero(a * (sum(terms) + terms[0].args[0]))
+
+
+def test_the_cases_of_one_upstream_entry_are_not_crossed_with_those_of_another():
+    """Neighbours share an entry, so it is the upstream gradients that tell the terms apart."""
+    upstream, entry = (IndexedBase(name, real=True) for name in "dv")
+    terms = []
+    for k in range(6):
+        u = entry[k] - entry[k + 1]
+        terms.append(upstream[k] * (Piecewise((u, u >= 0), (0, True)) - (u + Abs(u)) / 2))
+    assert is_zero(sum(terms))
+    assert not is_zero(sum(terms) + upstream[0] * Abs(entry[0]))

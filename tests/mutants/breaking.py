@@ -136,8 +136,9 @@ def _nothing(right, returned: str, args, kwargs):
         return _noted(operand if returned else None, result)
     if isinstance(result, Scaled):
         return _noted(Scaled(next(a for a in values if isinstance(a, Expr))), result)
-    if isinstance(result, (list, tuple, set, frozenset, dict)) and result:
-        return _noted(type(result)() if same is None else same, result)
+    if isinstance(result, (list, tuple, set, frozenset, dict)):
+        nothing = type(result)() if same is None else same
+        return result if nothing == result else _noted(nothing, result)
     return result
 
 
