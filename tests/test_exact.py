@@ -66,6 +66,9 @@ other = Indicator("i1 of another row", "another row")
         Piecewise((y, log(1 + exp(x)) <= 1), (0, True))
         - Piecewise((y, x + log(1 + exp(-x)) <= 1), (0, True)),
         sign(log(1 + exp(x)) - a) + sign(a - x - log(1 + exp(-x))),
+        Piecewise((1, z < a - y + log(1 + exp(x))), (0, True))
+        + Piecewise((1, a <= y + z - x - log(1 + exp(-x))), (0, True))
+        - 1,
         Piecewise((1 / (1 + exp(-x)), log(1 + exp(x)) <= 1), (0, True))
         - Piecewise(
             (exp(x) / (1 + exp(x)), (x < 0) & (log(1 + exp(-Abs(x))) <= 1)),
@@ -182,8 +185,11 @@ def test_choices_case_by_case():
     assert not is_zero(_indicator(x > 0) / _indicator(x > 0) - 1)  # no number on one side
     assert not is_zero(x / (1 + sign(x)) - x / 2)
     assert not is_zero(_indicator(x - y < 0) - _indicator(y - x < 0))
+    assert not is_zero(_indicator(x - y > z) - _indicator(y + z > x))
     assert not is_zero(_indicator(y - x > 0) * (sign(x - y) - 1))
     assert not is_zero(_indicator(Eq(x * y + x * z, 0)) * (y + z))  # or x is 0
+    both = _indicator(Eq(a * y + x * z, 0)) * _indicator(Eq(y * exp(x) * exp(z), 0))
+    assert not is_zero(both * a)  # where y is 0, a is anything
 
 
 def test_a_choice_under_a_sum_is_made_for_each_of_its_terms():
