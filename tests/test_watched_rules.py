@@ -75,6 +75,35 @@ RULES = {
             "Piecewise((tanh_x**2, w > 0), (x**2, True)), w > 0), (1, True))",
         ],
     ),
+    "no division where the choice is 0": (
+        X + "k = Given(N)\nw = Input(C)\ny = Piecewise((x, k > 0), (0, True)) / w",
+        [
+            "dx = dy*Piecewise((1/w, k > 0), (0, True))",
+            "dw = -Sum(dy*y, N)/w",
+        ],
+    ),
+    "the operand of two matrix products": (
+        "x = Input(N, T)\nw = Input(T, C)\ny = tanh(Sum(x * w, T))",
+        ["dy_inside = dy*(1 - y**2)", "dx = Sum(dy_inside*w, C)", "dw = Sum(dy_inside*x, N)"],
+    ),
+    "a matrix product keeps the name of its gradient": (
+        "x = Input(N, T)\nw = Input(T, C)\nv = Input(C, E)\nh = Sum(x * w, T)\ny = Sum(h * v, C)",
+        ["dh = Sum(dy*v, E)", "dx = Sum(dh*w, C)", "dw = Sum(dh*x, N)", "dv = Sum(dy*h, N)"],
+    ),
+    "a copy gets no name": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
+        ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
+    ),
+    "a gradient with a name that sums to zero": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T) + b\n"
+        "d = u - Sum(u, N) / N\ny = d / sqrt(Sum(d**2, N))",
+        [
+            "du = y_root*(dy - y*Sum(dy*y, N) - Sum(dy, N)/N)",
+            "dx = Sum(du*w, C)",
+            "dw = Sum(du*x, N)",
+            "db = 0",
+        ],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from derive.scaled import Scaled
 from derive.symbols import Tensor
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
+UNDOUBLED = {"str", "int", "bool", "None", "set", "list", "frozenset", "tuple", "dict", "Mapping"}
 EMPTY = (list, tuple, set, frozenset, dict)
 changed = False  # whether a broken function has given anything else than the right one
 
@@ -112,7 +114,8 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
     kinds = [str(kind) for name, kind in function.__annotations__.items() if name != "return"]
     if _needed(returned, function.__globals__.get(returned)) in (None, *kinds):
         yield "off", lambda right, *args, **kwargs: _nothing(right, returned, args, kwargs)
-    yield "wrong", lambda right, *args, **kwargs: _twice(right(*args, **kwargs))
+    if not UNDOUBLED.issuperset(re.findall(r"\w+", returned)) or not returned:
+        yield "wrong", lambda right, *args, **kwargs: _twice(right(*args, **kwargs))
 
 
 def _needed(returned: str, kind) -> str | None:

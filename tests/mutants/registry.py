@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "test_masked_scores.py",
         "test_position.py",
     ),
-    "derive.closed_form": REST,
+    "derive.closed_form": (*REST, "test_canonical.py", "test_findings.py"),
     "derive.rewriting": REST,
     "derive.facts": REST,
     "derive.parts": REST,

@@ -4,12 +4,12 @@ FILTER = "what passes the filter is proved; without it that takes longer"
 
 SIGN = "it is only asked whether that is zero, or which sign it has: so is twice that"
 
+DRAFTED = "of a draft the gradients are read, not the statements"
+
 UNNOTICED: dict[str, str] = {
     "derive.exact: ZeroTest._may_be_equal: always": FILTER,
     "derive.exact: ZeroTest._fingerprint: off": FILTER,
-    "derive.exact: ZeroTest._fingerprint: wrong": "twice a fingerprint is one",
     "derive.exact: ZeroTest._marked: off": FILTER,
-    "derive.exact: ZeroTest._marked: wrong": "twice a fingerprint is one",
     "derive.exact: ZeroTest._differs_from_zero: never": FILTER,
     "derive.exact: _without_squares: wrong": SIGN,
     "derive.choices: replaced_finally: wrong": SIGN,
@@ -18,6 +18,11 @@ UNNOTICED: dict[str, str] = {
     "derive.cases: independent: wrong": SIGN,
     "derive.cases: _apart: wrong": SIGN,
     "derive.cases: _terms: wrong": SIGN,
+    "derive.cases: _continued: wrong": SIGN,
+    "derive.cases: _factored: wrong": SIGN,
+    "derive.closed_form: draft: wrong": DRAFTED,
+    "derive.closed_form: ClosedForm.draft: wrong": DRAFTED,
+    "derive.closed_form: with_statements: wrong": "what tests break with it is broken twice",
     "derive.rules: _nowhere: off": "it has nothing to give",
     "derive.rules: _nowhere: wrong": "twice nothing is nothing",
 }
