@@ -90,6 +90,18 @@ RULES = {
         "x = Input(N, T)\nw = Input(T, C)\nv = Input(C, E)\nh = Sum(x * w, T)\ny = Sum(h * v, C)",
         ["dh = Sum(dy*v, E)", "dx = Sum(dh*w, C)", "dw = Sum(dh*x, N)", "dv = Sum(dy*h, N)"],
     ),
+    "a gradient that is wanted takes the place of its equal": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(T)\nz = x + b\ny = Sum(z * w, T)",
+        ["dx = Sum(dy*w, C)", "dw = Sum(dy*(b + x), N)", "db = Sum(dx, N)"],
+    ),
+    "a sum is no gradient over what may be zero": (
+        X + "b = Input(C)\na = Input(C)\ny = x * (b**2 + a)",
+        ["da = Sum(dy*x, N)", "dx = dy*(a + b**2)", "db = 2*b*da"],
+    ),
+    "a sum is a gradient up to its divisor": (
+        X + "b = Input(C)\nc = Input(C)\ny = x + b / c",
+        ["dx = dy", "db = Sum(dy, N)/c", "dc = -b*db/c"],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
