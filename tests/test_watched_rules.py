@@ -102,6 +102,19 @@ RULES = {
         X + "b = Input(C)\nc = Input(C)\ny = x + b / c",
         ["dx = dy", "db = Sum(dy, N)/c", "dc = -b*db/c"],
     ),
+    "a renamed axis is as long as its own": (
+        "x = Input(N)\nw = Input(N)\nd = x - Rename(x, N, H)\ny = Sum(w * d, H)",
+        ["dx = N*dy*w - Sum(dy[H]*w[H], H)", "dw = dy*Sum(x - x[H], H)"],
+    ),
+    "nothing is divided by what the forward multiplies by": (
+        X + "g = Input(C)\nd = x - Sum(x, C) / C\ninv = 1 / sqrt(Sum(d**2, C))\nxhat = d * inv\n"
+        "y = g * xhat",
+        [
+            "dg = Sum(dy*xhat, N)",
+            "dxhat = dy*g",
+            "dx = inv*(dxhat - xhat*Sum(dxhat*xhat, C) - Sum(dxhat, C)/C)",
+        ],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],

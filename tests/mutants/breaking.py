@@ -109,7 +109,7 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
         yield "never", lambda right, *args, **kwargs: _noted(False)
         return
     special = function.__name__.startswith("__")
-    if special or returned in ("None", "str", "int") or returned.startswith("Iterator"):
+    if special or returned in ("None", "str", "int") or returned.startswith("Itera"):
         return
     kinds = [str(kind) for name, kind in function.__annotations__.items() if name != "return"]
     if _needed(returned, function.__globals__.get(returned)) in (None, *kinds):
@@ -168,7 +168,8 @@ def _doubled(result):
     if type(result) in (list, set, frozenset):
         return type(result)(map(_doubled, result))
     if type(result) is tuple and result:
-        return (*result[:-1], _doubled(result[-1]))
+        *_, at = [i for i, e in enumerate(result) if not is_dataclass(e)] or [len(result) - 1]
+        return (*result[:at], _doubled(result[at]), *result[at + 1 :])
     return _doubled_record(result) if is_dataclass(result) else result
 
 
