@@ -115,6 +115,10 @@ RULES = {
             "dx = inv*(dxhat - xhat*Sum(dxhat*xhat, C) - Sum(dxhat, C)/C)",
         ],
     ),
+    "nothing is divided by a scalar that may be 0": (
+        "x = Input(N)\nk = Scalar(2)\ny = k * tanh(x)",
+        ["dx = dy*k*(1 - tanh(x)**2)"],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
