@@ -119,6 +119,15 @@ RULES = {
         "x = Input(N)\nk = Scalar(2)\ny = k * tanh(x)",
         ["dx = dy*k*(1 - tanh(x)**2)"],
     ),
+    "sums that have a sum in common": (
+        "x = Input(N, C, T)\na = Input(N)\nb = Input(C)\ny = x * a * b",
+        [
+            "sum_dy_x = Sum(dy*x, T)",
+            "da = Sum(b*sum_dy_x, C)",
+            "db = Sum(a*sum_dy_x, N)",
+            "dx = a*b*dy",
+        ],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
