@@ -128,6 +128,19 @@ RULES = {
             "dx = a*b*dy",
         ],
     ),
+    "a sum is saved and not taken again": (
+        X + "w = Input(C)\ny = Sum(x * exp(w), C) * w",
+        [
+            "sum_dy_w = Sum(dy*w, C)",
+            "exp_w = exp(w)",
+            "dx = exp_w*sum_dy_w",
+            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*y_sum, N)",
+        ],
+    ),
+    "what is computed again is computed from the inputs": (
+        "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
+        ["dx = dy*(2*x + 1)*(w - tanh(x*(x + 1))**2 + 1)", "dw = dy*x*(x + 1)"],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],

@@ -22,7 +22,19 @@ from derive.scaled import Scaled
 from derive.symbols import Tensor
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
-UNDOUBLED = {"str", "int", "bool", "None", "set", "list", "frozenset", "tuple", "dict", "Mapping"}
+UNDOUBLED = {
+    "str",
+    "int",
+    "bool",
+    "None",
+    "set",
+    "list",
+    "frozenset",
+    "tuple",
+    "dict",
+    "Mapping",
+    "Preference",
+}
 EMPTY = (list, tuple, set, frozenset, dict)
 changed = False  # whether a broken function has given anything else than the right one
 
