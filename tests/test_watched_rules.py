@@ -8,10 +8,15 @@ The best-known forwards are in ``test_closed_form_quality.py``; that an identity
 import pytest
 from forwards import HEAD
 from generating import forward_file
+from sympy import Abs
 
-from derive import forward_from
+from derive import Axis, Sum, forward_from
 from derive.chain import derive_chain
 from derive.closed_form import close
+from derive.cost import cost_of
+from derive.symbols import Tensor
+
+N, C = Axis("N"), Axis("C")
 
 MORE = """\
     from sympy import cosh, sinh
@@ -141,6 +146,16 @@ RULES = {
         "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
         ["dx = dy*(2*x + 1)*(w - tanh(x*(x + 1))**2 + 1)", "dw = dy*x*(x + 1)"],
     ),
+    "a part and its negative are one": (
+        X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
+        [
+            "tanh_x_minus_mean = tanh(x_minus_mean)",
+            "dx = dy*x_minus_mean**2*(-3*tanh_x_minus_mean"
+            " + x_minus_mean*(tanh_x_minus_mean**2 - 1))"
+            " + Sum(dy*x_minus_mean**2*(3*tanh_x_minus_mean"
+            " + x_minus_mean*(1 - tanh_x_minus_mean**2)), C)/C",
+        ],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
@@ -173,3 +188,15 @@ def closed(body, folder):
 def test_the_closed_form_is_the_one_that_the_rule_gives(rule, tmp_path):
     body, lines = RULES[rule]
     assert sorted(str(closed(body, tmp_path)).split("\n")) == sorted(lines)
+
+
+def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():
+    """That is written and read before it is summed, except in a matrix product."""
+    x, y = Tensor("x", (N,)), Tensor("y", (C,))
+    whole = Tensor("z", (N, C))
+
+    def traffic(total):
+        return cost_of([(x, total)]).traffic
+
+    assert traffic(Sum(Abs(x + y), C)) > traffic(Sum(Abs(whole), C))
+    assert traffic(Sum(x * y * whole, N, C)) < traffic(Sum(Abs(x + y), N, C))
