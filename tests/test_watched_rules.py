@@ -156,6 +156,10 @@ RULES = {
             " + x_minus_mean*(1 - tanh_x_minus_mean**2)), C)/C",
         ],
     ),
+    "the name of a part ends with its scalar": (
+        X + "eps = Scalar(1)\nv = Sum(x**2, C)\ny = x / (v + eps)",
+        ["dx = dy/v_plus_eps - 2*y*Sum(dy*y, C)"],
+    ),
     "a copy gets no name": (
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
         ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 
 from sympy import Expr
+from sympy.polys.rings import PolyElement
 
 from codegen.program import Plus, Value
+from derive.fractions import Fraction
 from derive.scaled import Scaled
 from derive.symbols import Tensor
 
@@ -173,7 +175,7 @@ def _doubled(result):
     """An expression, or those in a collection or a record, times 2."""
     if isinstance(result, Value):
         return Plus(((result, False), (result, False)), dims=result.dims)
-    if isinstance(result, Expr) and not result.is_Boolean:
+    if isinstance(result, PolyElement) or (isinstance(result, Expr) and not result.is_Boolean):
         return 2 * result
     if isinstance(result, dict):
         return {key: _doubled(value) for key, value in result.items()}
@@ -182,6 +184,8 @@ def _doubled(result):
     if type(result) is tuple and result:
         *_, at = [i for i, e in enumerate(result) if not is_dataclass(e)] or [len(result) - 1]
         return (*result[:at], _doubled(result[at]), *result[at + 1 :])
+    if isinstance(result, Fraction):
+        return Fraction(2 * result.numerator, result.denominator)
     return _doubled_record(result) if is_dataclass(result) else result
 
 
