@@ -51,7 +51,7 @@ other = Indicator("i1 of another row", "another row")
         tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
         tanh(x).diff(x) - (1 - tanh(x) ** 2),
         1 / (x * (x + 1)) - 1 / x + 1 / (x + 1),
-        1 / (2 * x**2 + 2) - 1 / (x**2 + 1) / 2,
+        x**2 / (2 * x**2 + 2) + 1 / (2 * x**2 + 2) - Rational(1, 2),
         Abs(x - y) - (x - y) * sign(x - y),
         sign(x - y) + sign(y - x),
         x**a * x - x ** (a + 1),
