@@ -79,7 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.common_sums": REST,
     "derive.shares": REST,
     "derive.sharing": REST,
-    "derive.alternatives": REST,
+    "derive.alternatives": (*REST, "test_steps.py"),
     "derive.recomputation": REST,
     "derive.cost": REST,
     "derive.scaled": ("test_line_proof.py", "test_stability.py", *REST),
