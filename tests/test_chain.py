@@ -74,6 +74,21 @@ def test_a_derivative_is_written_with_the_output():
     assert str(chain["ds"]) == "-dr*r**4/3"
 
 
+def test_a_contribution_keeps_the_derivative_of_the_outermost_function_open():
+    class Layer(Forward):
+        x = Input(N)
+        w = Input()
+        h = tanh(w * x)
+        y = h**3 + h
+
+    chain = derive_chain(Layer.definition)
+    (dw,), (dh,) = (chain.by_name[name].contributions for name in ("dw", "dh"))
+    assert str(dw.expression) == "Sum(dh*x*(1 - h**2), N)"
+    assert str(dw.through_outer) == "Sum(dh*x, N)"
+    assert {t.role for t in dw.through_outer.atoms(Tensor)} == {"pullback", "input"}
+    assert dh.through_outer == dh.expression  # a sum has no outermost function
+
+
 def test_a_renamed_axis_comes_home():
     class Pairs(Forward):
         x = Input(N)

@@ -1,6 +1,7 @@
 """What is found out besides the gradients: found for anybody's forward, and proved."""
 
 import sys
+from itertools import pairwise
 
 import pytest
 from sympy import exp, log, sqrt, tanh
@@ -56,6 +57,8 @@ def test_what_a_reader_of_the_network_comes_away_with():
         if isinstance(finding, (NoInfluence, Balance)):
             assert finding.proved.every_size and len(finding.proved.sizes) == 3
             assert finding.steps, f"{finding} has no derivation"
+            assert all(a.after == b.before for a, b in pairwise(finding.steps))
+            assert finding.steps[-1].after == 0
 
 
 class Own(Forward):

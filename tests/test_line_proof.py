@@ -145,11 +145,13 @@ def test_a_part_that_the_backward_reads_is_what_the_gradients_took_it_for(form):
 
 def closing_stages() -> list[str]:
     """What the statements of a closed form are handed to, one after the other."""
-    tree = ast.parse(inspect.getsource(closed_form._finished))
+    tree = ast.parse(inspect.getsource(closed_form._arranged))
     assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
     pairs = [n for n in assigned if "pairs" in ast.unparse(n.targets[0])]
     called = [c.func.id for n in pairs for c in ast.walk(n.value) if isinstance(c, ast.Call)]
-    return sorted({name for name in called if hasattr(closed_form, name)} - {"set"})
+    stages = sorted({name for name in called if hasattr(closed_form, name)} - {"set"})
+    assert stages, "the stages are called somewhere else"
+    return stages
 
 
 @pytest.mark.parametrize("stage", [*closing_stages(), "factored", "_inserted"])

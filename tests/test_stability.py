@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 from generating import forward_file, generated, labels
 
+from derive import forward_from
+from derive.chain import derive_chain
+from derive.closed_form import close
 from derive.forward_plan import forward_plan
 from derive.nodes import Peak
 from derive.parts import Value
@@ -340,6 +343,17 @@ def test_every_value_is_its_factor_times_its_exponential(made, name):
 def test_no_exponential_of_a_hand_subtracted_maximum_is_shifted_again(derived):
     relations = derived("softmax_nll").closed_form.relations
     assert not relations.scales.known and not relations.scales.made
+
+
+def test_the_logarithm_in_what_is_stable_is_taken_once(made):
+    lines = forward_plan(made("BCE")[2].proved.closed_form)
+    assert sum(str(line.expression).count("log(") for line in lines) == 1
+
+
+def test_the_larger_and_the_smaller_of_two_are_the_two(tmp_path):
+    body = "    z = Input(N)\n    s = 1 / (1 + exp(-z))\n    y = log(s) - log(1 - s)\n"
+    form = close(derive_chain(forward_from(forward_file(tmp_path, "Logit", body)).definition))
+    assert [str(line.expression) for line in forward_plan(form)] == ["z"]
 
 
 @pytest.mark.parametrize("nothing", ["Eq(total, 0)", "m > 1"])

@@ -8,10 +8,15 @@ The best-known forwards are in ``test_closed_form_quality.py``; that an identity
 import pytest
 from forwards import HEAD
 from generating import forward_file
+from sympy import Abs
 
-from derive import forward_from
+from derive import Axis, Sum, forward_from
 from derive.chain import derive_chain
 from derive.closed_form import close
+from derive.cost import cost_of
+from derive.symbols import Tensor
+
+N, C = Axis("N"), Axis("C")
 
 MORE = """\
     from sympy import cosh, sinh
@@ -75,6 +80,100 @@ RULES = {
             "Piecewise((tanh_x**2, w > 0), (x**2, True)), w > 0), (1, True))",
         ],
     ),
+    "no division where the choice is 0": (
+        X + "k = Given(N)\nw = Input(C)\ny = Piecewise((x, k > 0), (0, True)) / w",
+        [
+            "dx = dy*Piecewise((1/w, k > 0), (0, True))",
+            "dw = -Sum(dy*y, N)/w",
+        ],
+    ),
+    "the operand of two matrix products": (
+        "x = Input(N, T)\nw = Input(T, C)\ny = tanh(Sum(x * w, T))",
+        ["dy_inside = dy*(1 - y**2)", "dx = Sum(dy_inside*w, C)", "dw = Sum(dy_inside*x, N)"],
+    ),
+    "a matrix product keeps the name of its gradient": (
+        "x = Input(N, T)\nw = Input(T, C)\nv = Input(C, E)\nh = Sum(x * w, T)\ny = Sum(h * v, C)",
+        ["dh = Sum(dy*v, E)", "dx = Sum(dh*w, C)", "dw = Sum(dh*x, N)", "dv = Sum(dy*h, N)"],
+    ),
+    "a gradient that is wanted takes the place of its equal": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(T)\nz = x + b\ny = Sum(z * w, T)",
+        ["dx = Sum(dy*w, C)", "dw = Sum(dy*(b + x), N)", "db = Sum(dx, N)"],
+    ),
+    "a sum is no gradient over what may be zero": (
+        X + "b = Input(C)\na = Input(C)\ny = x * (b**2 + a)",
+        ["da = Sum(dy*x, N)", "dx = dy*(a + b**2)", "db = 2*b*da"],
+    ),
+    "a sum is a gradient up to its divisor": (
+        X + "b = Input(C)\nc = Input(C)\ny = x + b / c",
+        ["dx = dy", "db = Sum(dy, N)/c", "dc = -b*db/c"],
+    ),
+    "a renamed axis is as long as its own": (
+        "x = Input(N)\nw = Input(N)\nd = x - Rename(x, N, H)\ny = Sum(w * d, H)",
+        ["dx = N*dy*w - Sum(dy[H]*w[H], H)", "dw = dy*Sum(x - x[H], H)"],
+    ),
+    "nothing is divided by what the forward multiplies by": (
+        X + "g = Input(C)\nd = x - Sum(x, C) / C\ninv = 1 / sqrt(Sum(d**2, C))\nxhat = d * inv\n"
+        "y = g * xhat",
+        [
+            "dg = Sum(dy*xhat, N)",
+            "dxhat = dy*g",
+            "dx = inv*(dxhat - xhat*Sum(dxhat*xhat, C) - Sum(dxhat, C)/C)",
+        ],
+    ),
+    "nothing is divided by a scalar that may be 0": (
+        "x = Input(N)\nk = Scalar(2)\ny = k * tanh(x)",
+        ["dx = dy*k*(1 - tanh(x)**2)"],
+    ),
+    "sums that have a sum in common": (
+        "x = Input(N, C, T)\na = Input(N)\nb = Input(C)\ny = x * a * b",
+        [
+            "sum_dy_x = Sum(dy*x, T)",
+            "da = Sum(b*sum_dy_x, C)",
+            "db = Sum(a*sum_dy_x, N)",
+            "dx = a*b*dy",
+        ],
+    ),
+    "a sum is saved and not taken again": (
+        X + "w = Input(C)\ny = Sum(x * exp(w), C) * w",
+        [
+            "sum_dy_w = Sum(dy*w, C)",
+            "exp_w = exp(w)",
+            "dx = exp_w*sum_dy_w",
+            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*y_sum, N)",
+        ],
+    ),
+    "what is computed again is computed from the inputs": (
+        "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
+        ["dx = dy*(2*x + 1)*(w - tanh(x*(x + 1))**2 + 1)", "dw = dy*x*(x + 1)"],
+    ),
+    "a part and its negative are one": (
+        X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
+        [
+            "tanh_x_minus_mean = tanh(x_minus_mean)",
+            "dx = dy*x_minus_mean**2*(-3*tanh_x_minus_mean"
+            " + x_minus_mean*(tanh_x_minus_mean**2 - 1))"
+            " + Sum(dy*x_minus_mean**2*(3*tanh_x_minus_mean"
+            " + x_minus_mean*(1 - tanh_x_minus_mean**2)), C)/C",
+        ],
+    ),
+    "the name of a part ends with its scalar": (
+        X + "eps = Scalar(1)\nv = Sum(x**2, C)\ny = x / (v + eps)",
+        ["dx = dy/v_plus_eps - 2*y*Sum(dy*y, C)"],
+    ),
+    "a copy gets no name": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T)\ny = 2 * (u + b)",
+        ["db = 2*Sum(dy, N)", "dx = 2*Sum(dy*w, C)", "dw = 2*Sum(dy*x, N)"],
+    ),
+    "a gradient with a name that sums to zero": (
+        "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T) + b\n"
+        "d = u - Sum(u, N) / N\ny = d / sqrt(Sum(d**2, N))",
+        [
+            "du = y_root*(dy - y*Sum(dy*y, N) - Sum(dy, N)/N)",
+            "dx = Sum(du*w, C)",
+            "dw = Sum(du*x, N)",
+            "db = 0",
+        ],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],
@@ -93,3 +192,15 @@ def closed(body, folder):
 def test_the_closed_form_is_the_one_that_the_rule_gives(rule, tmp_path):
     body, lines = RULES[rule]
     assert sorted(str(closed(body, tmp_path)).split("\n")) == sorted(lines)
+
+
+def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():
+    """That is written and read before it is summed, except in a matrix product."""
+    x, y = Tensor("x", (N,)), Tensor("y", (C,))
+    whole = Tensor("z", (N, C))
+
+    def traffic(total):
+        return cost_of([(x, total)]).traffic
+
+    assert traffic(Sum(Abs(x + y), C)) > traffic(Sum(Abs(whole), C))
+    assert traffic(Sum(x * y * whole, N, C)) < traffic(Sum(Abs(x + y), N, C))

@@ -9,16 +9,35 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 from sympy import Expr
+from sympy.polys.rings import PolyElement
 
+from codegen.program import Plus, Value
+from derive.fractions import Fraction
 from derive.scaled import Scaled
+from derive.symbols import Tensor
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
+UNDOUBLED = {
+    "str",
+    "int",
+    "bool",
+    "None",
+    "set",
+    "list",
+    "frozenset",
+    "tuple",
+    "dict",
+    "Mapping",
+    "Preference",
+}
+EMPTY = (list, tuple, set, frozenset, dict)
 changed = False  # whether a broken function has given anything else than the right one
 
 
@@ -104,12 +123,22 @@ def wrongs(function: types.FunctionType) -> Iterator[tuple[str, Wrong]]:
         yield "never", lambda right, *args, **kwargs: _noted(False)
         return
     special = function.__name__.startswith("__")
-    if special or returned in ("None", "str", "int") or returned.startswith("Iterator"):
+    if special or returned in ("None", "str", "int") or returned.startswith("Itera"):
         return
     kinds = [str(kind) for name, kind in function.__annotations__.items() if name != "return"]
-    if returned not in ("Expr", "Scaled", "Symbol") or "Expr" in kinds:
+    if _needed(returned, function.__globals__.get(returned)) in (None, *kinds):
         yield "off", lambda right, *args, **kwargs: _nothing(right, returned, args, kwargs)
-    yield "wrong", lambda right, *args, **kwargs: _twice(right(*args, **kwargs))
+    if not UNDOUBLED.issuperset(re.findall(r"\w+", returned)) or not returned:
+        yield "wrong", lambda right, *args, **kwargs: _twice(right(*args, **kwargs))
+
+
+def _needed(returned: str, kind) -> str | None:
+    """What a function has to be given to have something to return where it does nothing; None
+    where an empty collection will do, or what is not annotated.
+    """
+    if returned in ("Scaled", "Symbol"):
+        return "Expr"
+    return returned if inspect.isclass(kind) and not issubclass(kind, EMPTY) else None
 
 
 def _noted(given, right=None):
@@ -136,21 +165,37 @@ def _nothing(right, returned: str, args, kwargs):
         return _noted(operand if returned else None, result)
     if isinstance(result, Scaled):
         return _noted(Scaled(next(a for a in values if isinstance(a, Expr))), result)
-    if isinstance(result, (list, tuple, set, frozenset, dict)) and result:
-        return _noted(type(result)() if same is None else same, result)
+    if isinstance(result, EMPTY) or same is not None:
+        nothing = type(result)() if same is None else same
+        return result if nothing == result else _noted(nothing, result)
     return result
 
 
 def _doubled(result):
-    """An expression, or those in a collection, times 2."""
-    if isinstance(result, Expr) and not result.is_Boolean:
+    """An expression, or those in a collection or a record, times 2."""
+    if isinstance(result, Value):
+        return Plus(((result, False), (result, False)), dims=result.dims)
+    if isinstance(result, PolyElement) or (isinstance(result, Expr) and not result.is_Boolean):
         return 2 * result
-    if isinstance(result, Scaled):
-        return replace(result, factor=2 * result.factor)
     if isinstance(result, dict):
         return {key: _doubled(value) for key, value in result.items()}
     if type(result) in (list, set, frozenset):
         return type(result)(map(_doubled, result))
     if type(result) is tuple and result:
-        return (*result[:-1], _doubled(result[-1]))
-    return result
+        *_, at = [i for i, e in enumerate(result) if not is_dataclass(e)] or [len(result) - 1]
+        return (*result[:at], _doubled(result[at]), *result[at + 1 :])
+    if isinstance(result, Fraction):
+        return Fraction(2 * result.numerator, result.denominator)
+    return _doubled_record(result) if is_dataclass(result) else result
+
+
+def _doubled_record(record):
+    """A record with one field times 2: the first that is neither its name nor another record."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        is_record = is_dataclass(value) and not isinstance(value, Value)
+        if not field.init or is_record or isinstance(value, Tensor):
+            continue
+        if (doubled := _doubled(value)) != value:
+            return replace(record, **{field.name: doubled})
+    return record
