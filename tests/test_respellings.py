@@ -38,9 +38,6 @@ QUICK = (
 )
 # What does not come out as good yet, by cause: a forward, and the spellings in which it differs.
 KNOWN: dict[str, dict[str, tuple[str, ...]]] = {
-    "entries of tensors called part and part_2 are one scalar in a small batch": {
-        "linear": ("doubled inputs",),
-    },
     "a line that is no part of what it is written in costs an operation more": {
         "hinge": ("inlined",),
         "silu": ("inlined",),
