@@ -110,7 +110,7 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
         progress(f"proving {adjoint.tensor}")
         adjoints.append(proofs.step(adjoint))
         proofs.closed(adjoint.name)
-    gradients = [proofs.gradient(s) for s in form.statements if s.of is not None]
+    gradients = [proofs.closed(s.tensor.name) for s in form.statements if s.of is not None]
     return Proved(form, tuple(gradients), tuple(adjoints))
 
 
@@ -183,13 +183,13 @@ class Proofs:
         """``statement`` is what the chain says of its tensor, in which the closed form of every
         adjoint that is read is proved likewise.
         """
-        adjoint = self.form.chain.by_name[adjoint_of(statement.of).name]
-        read = {t.name for e in (adjoint.expression, statement.expression) for t in _adjoints_in(e)}
-        read = (read & self.form.chain.by_name.keys()) - {adjoint.name}
-        for name in [a.name for a in self.form.chain.adjoints if a.name in read]:
-            self.closed(name)
-        every_size = self._is_equal(adjoint, statement)
+        chain = self.form.chain
+        adjoint = chain.by_name[adjoint_of(statement.of).name]
+        written = inlined(self.form, statement.expression, self.kept - {statement.of.name})
+        met = {t.name for e in (adjoint.expression, written) for t in _adjoints_in(e)}
+        read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
         grounds = [self.step(adjoint), *map(self.closed, read)]
+        every_size = self._is_equal(adjoint, statement)
         return ProvedGradient(
             statement.tensor,
             tuple(batch.named_sizes for batch in self.batches),
