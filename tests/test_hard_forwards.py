@@ -24,6 +24,24 @@ def sigmoid_loss(x, z):
     return -F.logsigmoid(sign * (2 * x @ z.mT - 1)).sum() / len(x)
 
 
+def weighted_batch_norm(x, w, gain, bias):
+    p = (w / w.sum())[:, None]
+    diff = x - (p * x).sum(0)
+    var = (p * diff**2).sum(0) / (1 - (p**2).sum())
+    return gain * diff / (var + 0.1).sqrt() + bias
+
+
+def student_t(z, mu, t):
+    q = (1 + (z[:, None] - mu).square().sum(2) / 3) ** -2
+    return (t * (t / (q / q.sum(1, keepdim=True))).log()).sum()
+
+
+def focal_tversky(x, t):
+    p = x.softmax(1)
+    hit, missed, wrong = (p * t).sum(0), ((1 - p) * t).sum(0), (p * (1 - t)).sum(0)
+    return ((1 - (hit + 1) / (hit + 0.7 * missed + 0.3 * wrong + 1)) ** 0.75).mean()
+
+
 def gate(x, z):
     return torch.tanh(x) * torch.softmax(z, 1)
 
@@ -139,6 +157,44 @@ CASES = {
         [draw(4, 3)],
     ),
 }
+
+# What no proof of the whole at once ends for, or none for every size.
+LARGE = {
+    "WeightedBatchNorm": (
+        "    x = Input(N, C)\n    w = Input(N)\n    gain = Input(C)\n    bias = Input(C)\n"
+        "    p = w / Sum(w, N)\n    mean = Sum(p * x, N)\n"
+        "    var = Sum(p * (x - mean)**2, N) / (1 - Sum(p**2, N))\n"
+        "    xhat = (x - mean) / sqrt(var + Rational(1, 10))\n    y = gain * xhat + bias\n",
+        weighted_batch_norm,
+        [draw(5, 3), draw(5, seed=2).abs() + 1, draw(3, seed=3), draw(3, seed=4)],
+    ),
+    "StudentT": (  # Xie, Girshick and Farhadi 2016: a soft assignment and what it should be
+        "    z = Input(N, D)\n    mu = Input(K, D)\n    t = Input(N, K)\n"
+        "    nu = Scalar(3.0, above=0)\n"
+        "    squares = Sum((Broadcast(z, K) - Broadcast(mu, N))**2, D)\n"
+        "    q = (1 + squares / nu) ** (-(nu + 1) / 2)\n    s = q / Sum(q, K)\n"
+        "    loss = Sum(t * log(t / s), N, K)\n",
+        student_t,
+        [draw(5, 3), draw(4, 3, seed=2), draw(5, 4, seed=3).softmax(1)],
+    ),
+    "FocalTversky": (  # Abraham and Khan 2019
+        "    x = Input(N, C)\n    t = Input(N, C)\n    a = Scalar(0.7, above=0)\n"
+        "    b = Scalar(0.3, above=0)\n    g = Scalar(0.75, above=0)\n    e = exp(x)\n"
+        "    p = e / Sum(e, C)\n    hit = Sum(p * t, N)\n    missed = Sum((1 - p) * t, N)\n"
+        "    wrong = Sum(p * (1 - t), N)\n    index = (hit + 1) / (hit + a*missed + b*wrong + 1)\n"
+        "    loss = Sum((1 - index) ** g, C) / C\n",
+        focal_tversky,
+        [draw(5, 3), draw(5, 3, seed=2).softmax(1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_ones_are_proved_statement_by_statement(name, tmp_path):
+    body, reference, inputs = LARGE[name]
+    function, _, result = generated(forward_file(tmp_path, name, body), tmp_path)
+    assert result.proved.every_size
+    assert_same_gradients(function, reference, *inputs)
 
 
 @pytest.mark.parametrize("name", CASES)

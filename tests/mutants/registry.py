@@ -61,7 +61,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.canonical": ("test_canonical.py", "test_respellings.py", "test_stability.py", *REST),
     "derive.chain": ("test_chain.py", *REST),
     "derive.chain_proof": ("test_chain_proof.py",),
-    "derive.claim": ("test_proof.py", "test_chain_proof.py"),
+    "derive.claim": ("test_random_point.py", "test_proof.py", "test_chain_proof.py"),
+    "derive.random_point": ("test_random_point.py", "test_proof.py"),
     "derive.choices": (
         "test_exact.py",
         "test_nested_choices.py",

@@ -1,0 +1,76 @@
+"""What differs at random numbers is not tried to be proved; what is equal is never said to differ."""
+
+import pytest
+from sympy import Abs, Eq, Ne, Piecewise, exp, log, sqrt, symbols, tanh
+
+import derive
+from derive import Axis, Input, Sum
+from derive.claim import Batch, Equality, proved_on
+from derive.random_point import RandomPoint
+from derive.small_batch import LargestOf, selectors
+
+a, b, c, t = symbols("a b c t", real=True)
+p, q = symbols("p q", positive=True)
+N, C = Axis("N"), Axis("C")
+POINTS = range(6)
+
+EQUAL = {
+    "a sum": (a + b) ** 2 - a**2 - 2 * a * b - b**2,
+    "a quotient": 1 / (1 + exp(-a)) - exp(a) / (1 + exp(a)),
+    "far out": (1 - tanh(13 * a) ** 2) - 4 * exp(26 * a) / (exp(26 * a) + 1) ** 2,
+    "a root": sqrt(p * q) - sqrt(p) * sqrt(q),
+    "a logarithm": log(p * q) - log(p) - log(q),
+    "a bar": Abs(a) - a * Piecewise((1, a > 0), (-1, True)),
+    "the largest": LargestOf(a, b) - a * selectors((a, b))[0] - b * selectors((a, b))[1],
+    "0 times what is chosen": Piecewise((t * a, Ne(t, 0)), (0, True)) - t * a,
+    "a choice between equals": Piecewise((a, Eq(t, 1)), (b, True))
+    - Piecewise((b, Ne(t, 1)), (a, True)),
+}
+DIFFERENT = {
+    "a number": a * (1 + 1e-6) - a,
+    "a sign": Abs(a) - a,
+    "roots of negative numbers": sqrt(a * b) - sqrt(a) * sqrt(b),
+    "where a scalar is a number": Piecewise((a, Eq(t, 1)), (0, True)),
+    "where it is not": Piecewise((0, Eq(t, 1)), (a, True)),
+    "another of the largest": LargestOf(a, b, c) - a * selectors((a, b, c))[0],
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_what_is_equal_may_vanish_everywhere(name):
+    assert all(RandomPoint(seed, {}).may_vanish(EQUAL[name]) for seed in POINTS)
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_differs_is_seen_somewhere(name):
+    assert not all(RandomPoint(seed, {}).may_vanish(DIFFERENT[name]) for seed in POINTS)
+
+
+def test_what_has_no_value_may_vanish():
+    assert RandomPoint(0, {}).may_vanish(1 / (a - a * Piecewise((1, p > 0), (0, True))))
+
+
+class Norm(derive.Forward):
+    """Values in a row, of which an equality needs some."""
+
+    x = Input(N, C)
+    scale = Input(N)
+    square = x**2
+    length = Sum(square, C)
+    unit = x / length
+    scaled = scale * unit
+    y = Sum(scaled, C)
+
+
+def needed(left, right, home=(N, C)):
+    claim = Equality(Norm.definition, home, left, right)
+    return proved_on(claim, Batch(Norm.definition, {N: 2, C: 3}))
+
+
+def test_an_equality_names_the_definitions_that_it_needs():
+    x, unit, length = Norm.x, Norm.unit, Norm.length
+    assert needed(x, x) == set()
+    assert needed(unit * length, x) == {"unit"}
+    assert needed(Norm.scaled * length, Norm.scale * x) == {"scaled", "unit"}
+    assert needed(Sum(x**2, C), length, (N,)) == {"square", "length"}
+    assert needed(unit, x) is None
