@@ -48,7 +48,7 @@ from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
-LONGER = "give a longer limit, or names to parts of long statements: each is proved by itself"
+LONGER = "give a longer limit (--limit SECONDS), or names to parts of long statements: each is proved by itself"
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
 
 
@@ -390,7 +390,7 @@ def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
 def _out_of_time(proofs: Proofs, doing: Doing) -> str:
     """What was found, what was proved of it, and what is not decided."""
     form = proofs.form
-    proved = [name for name in proofs.proved if name in form.by_name]
+    proved = proofs.proved
     open_ones = [s.tensor.name for s in form.statements if s.of and s.tensor.name not in proved]
     lines = [
         f"{form.definition.name}: the limit of time was over before the proof was done",

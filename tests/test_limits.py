@@ -11,9 +11,11 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
+from types import CellType, FunctionType
 
 import pytest
 from forwards import HEAD
+from sympy.core.facts import FactKB
 
 import codegen.cache
 import codegen.emitting
@@ -156,6 +158,33 @@ def test_an_import_is_not_left_half_done(tmp_path, monkeypatch):
     assert stage.is_over and sys.modules.pop("slow_module").whole
 
 
+def test_what_a_module_derives_while_it_is_imported_is_left(tmp_path, monkeypatch):
+    (tmp_path / "deriving.py").write_text(
+        "import time\nfrom derive.limits import Stage, limited\n"
+        f"with limited({SHORT}), Stage() as stage:\n    time.sleep({LONG})\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("deriving")
+    assert sys.modules.pop("deriving").stage.is_over
+
+
+def test_what_follows_from_a_fact_of_sympys_is_not_left_half_noted():
+    (name,) = {FactKB.deduce_all_facts.__globals__["__name__"]}
+    done = []
+
+    def spin():
+        until = monotonic() + 0.4
+        while monotonic() < until:
+            pass
+        done.append(True)
+
+    there = {"__name__": name, "monotonic": time.monotonic}
+    with limited(SHORT), Stage() as stage:
+        FunctionType(spin.__code__, there, closure=(CellType(done),))()
+        time.sleep(LONG)
+    assert stage.is_over and done
+
+
 def test_where_there_is_no_timer_the_time_is_looked_at():
     over = []
 
@@ -165,9 +194,9 @@ def test_where_there_is_no_timer_the_time_is_looked_at():
                 look()
         over.append(stage.is_over)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(LONG)
+    thread.join(10 * SHORT)
     assert over == [True]
 
 

@@ -2,13 +2,15 @@
 
 import re
 import time
+from io import StringIO
 
 import pytest
 from forwards import HEAD
+from rich.console import Console
 
 import derive.closed_form
 import derive.progress
-from codegen.cli import gradform
+from codegen.cli import _in_a_bar, gradform
 from derive.progress import Waiting, told
 
 SLOW = "\n\nclass Slow(Forward):\n    x = Input(N)\n    y = x**2\n"
@@ -35,6 +37,16 @@ def test_what_was_missed_is_said_once():
     assert (waiting.line(), waiting.line()) == ("writing, 9 s", None)
     now[0] = 16.0
     assert waiting.line() == "writing, 16 s"
+
+
+def test_the_bar_shows_the_time():
+    console = Console(file=StringIO(), force_terminal=True, width=100)
+    with _in_a_bar(3, console) as (working, finished):
+        working("sinkhorn", "proving db1")
+        finished("tanh")
+        working("sinkhorn", "proving db2")
+    shown = console.file.getvalue()
+    assert "sinkhorn: proving db2" in shown and "1/3" in shown and "0:00:00" in shown
 
 
 def test_what_is_over_soon_says_nothing(capsys, monkeypatch):
