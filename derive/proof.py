@@ -48,7 +48,7 @@ from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
-LONGER = "give a longer limit (--limit SECONDS), or names to parts of long statements: each is proved by itself"
+LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
 
 

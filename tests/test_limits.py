@@ -173,12 +173,12 @@ def test_what_follows_from_a_fact_of_sympys_is_not_left_half_noted():
     done = []
 
     def spin():
-        until = monotonic() + 0.4
-        while monotonic() < until:
+        until = time.monotonic() + 0.4
+        while time.monotonic() < until:
             pass
         done.append(True)
 
-    there = {"__name__": name, "monotonic": time.monotonic}
+    there = {"__name__": name, "time": time}
     with limited(SHORT), Stage() as stage:
         FunctionType(spin.__code__, there, closure=(CellType(done),))()
         time.sleep(LONG)
@@ -210,7 +210,7 @@ def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
         derive.derive(scaled, limit=SHORT)
     words = str(error.value)
     assert "before a closed form was found" in words and "being done: simplifying, for" in words
-    assert "a longer limit" in words
+    assert "a longer --limit" in words
 
 
 def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkeypatch):
