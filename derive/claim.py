@@ -25,6 +25,7 @@ from derive.chain import adjoint_of
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
+from derive.limits import look
 from derive.random_point import RandomPoint
 from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.symbols import Axis, Tensor
@@ -189,6 +190,7 @@ def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
     """
     needed: set[str] = set()
     for difference in claim.on(batch.scalars):
+        look()
         found = _proved_with(difference, batch)
         if found is None:
             return None

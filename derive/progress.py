@@ -42,9 +42,9 @@ class Waiting:
 
 
 @contextmanager
-def told(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def told() -> Iterator[Callable[[str], None]]:
     """Yields what is to be called with what is being done. Somebody else looks at the clock: the
-    work may be in a step that takes minutes. ``quiet`` where another way to tell is taken.
+    work may be in a step that takes minutes.
     """
     waiting, over = Waiting(), threading.Event()
 
@@ -54,9 +54,9 @@ def told(quiet: bool = False) -> Iterator[Callable[[str], None]]:
                 say(line)
 
     teller = threading.Thread(target=tell, daemon=True)
-    if not quiet:
-        teller.start()
+    teller.start()
     try:
         yield waiting
     finally:
         over.set()
+        teller.join()
