@@ -68,7 +68,7 @@ def test_what_is_no_time_is_refused(scaled, capsys, verb, limit, tmp_path):
     formula = ["dy"] * (verb == "check")
     arguments = [*[verb] * bool(verb), scaled, *out, "--limit", limit, *formula]
     assert gradform(arguments) == 2
-    assert "no number of seconds above 0" in capsys.readouterr().err
+    assert f"limit {limit!r} is no number of seconds above 0" in capsys.readouterr().err
 
 
 def test_a_limit_in_python_is_a_number_too():
@@ -107,9 +107,10 @@ def test_the_inner_stage_keeps_its_share_and_the_outer_one_has_the_rest():
 
 
 def test_an_outer_limit_holds_for_an_inner_one():
+    begin = time.monotonic()
     with limited(SHORT), limited(LONG), Stage() as stage:
         time.sleep(LONG)
-    assert stage.is_over
+    assert stage.is_over and time.monotonic() - begin < LONG / 2
 
 
 def test_the_alarm_of_somebody_else_is_given_back():
@@ -133,8 +134,10 @@ def test_errors_and_ctrl_c_pass():
             raise kind
 
 
-def test_where_it_cannot_be_raised_it_is_raised_again(monkeypatch, capsys):
+def test_where_it_cannot_be_raised_it_is_raised_again_without_a_traceback(monkeypatch):
     monkeypatch.setattr(derive.limits, "AGAIN", SHORT)
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: shown.append(what.exc_type))
 
     class Deaf:
         def __del__(self):
@@ -143,7 +146,8 @@ def test_where_it_cannot_be_raised_it_is_raised_again(monkeypatch, capsys):
     with limited(SHORT), Stage() as stage:
         Deaf()
         time.sleep(LONG)
-    assert stage.is_over and capsys.readouterr().err == ""
+    monkeypatch.undo()
+    assert stage.is_over and not shown
 
 
 def test_an_import_is_not_left_half_done(tmp_path, monkeypatch):
@@ -230,16 +234,17 @@ def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkey
     assert not whole.closed_form.hurried and whole.cut_short == ""
 
 
-def test_each_form_of_the_search_is_preferred_to_those_before():
+@pytest.mark.parametrize("order", [(True, False), (False, True)], ids=str)
+def test_each_form_of_the_search_is_preferred_to_those_before(order):
     chain = derive.closed_form.derive_chain(derive.forward_from("batch_norm").definition)
     knowledge = derive.closed_form.Facts(derive.closed_form.relations_of(chain.definition))
     spelled = derive.closed_form._spelled(chain)
     simplifiers = [
-        derive.closed_form.Simplifier(chain, spelled, knowledge, eliminate)
-        for eliminate in (False, True)  # the worse one first
+        derive.closed_form.Simplifier(chain, spelled, knowledge, eliminate) for eliminate in order
     ]
     found = [form.preference for form in derive.closed_form._ever_better(simplifiers)]
-    assert len(found) > 1 and found == sorted(found, reverse=True) and len({*found}) == len(found)
+    assert found == sorted(found, reverse=True) and len({*found}) == len(found)
+    assert order[0] or len(found) > 1
 
 
 def undecided_dw(monkeypatch):
