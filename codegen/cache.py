@@ -64,10 +64,11 @@ class Cache:
             return None
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
-        """Keep a result, unless a file that it depends on was edited since the process began: it
-        may have been derived from the text before.
+        """Keep a result, unless a file that it depends on was edited since the process began, as
+        it may have been derived from the text before, or a limit of time cut it short, as it
+        depends on how fast the machine was.
         """
-        if self.folder is None or _distrusted(self.folder):
+        if self.folder is None or emitted.cut_short or _distrusted(self.folder):
             return
         try:
             if last_change(_file(forward)) >= STARTED:

@@ -9,27 +9,37 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
-from codegen.emitting import emit_all
+from codegen.emitting import Finished, Working, emit_all
 from codegen.passed import lines_of_code
 from codegen.quality import Emitted
 from codegen.report import FILE, report
 from codegen.writing import REMEDY, write_modules
 from derive.checking.command import check_command
-from derive.command import add_force, guarded, list_command, say
+from derive.command import add_force, add_limit, guarded, list_command, say
 from derive.errors import QuestionError
 from derive.forward import Forward
 from derive.library import files_read, forwards_from, list_forwards
+from derive.limits import seconds_of
 from derive.presentation.command import show_command, site_command
+from derive.progress import told
 from derive.writing import current, refuse
 
 DONE, WRONG = 0, 1
@@ -77,6 +87,7 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpa
     parser.add_argument(
         "--no-cache", action="store_true", help="derive and prove all anew, and keep nothing"
     )
+    add_limit(parser, "to derive and prove each forward")
     add_force(parser)
     return parser.parse_args(arguments)
 
@@ -106,10 +117,11 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
 
 
 def _generate(options: argparse.Namespace, cache: Cache) -> int:
+    limit = seconds_of(options.limit)
     out, forwards = options.out, _forwards(options)
     if not options.check:
         _refuse([out / file_of(forward) for forward in forwards], options)
-    results = _emitted(forwards, cache)
+    results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
     if options.check:
         outdated = _outdated(texts)
@@ -123,11 +135,11 @@ def _generate(options: argparse.Namespace, cache: Cache) -> int:
 
 
 def _report(options: argparse.Namespace, cache: Cache) -> int:
-    path = options.out / FILE
+    path, limit = options.out / FILE, seconds_of(options.limit)
     forwards = _forwards(options)
     if not options.check:
         _refuse([path], options)
-    results = _emitted(forwards, cache)
+    results = _emitted(forwards, cache, limit)
     text = report(results, current(path))
     if options.check:
         return _said(_outdated({path: text}))
@@ -179,19 +191,48 @@ def _refuse_same_file(forwards) -> None:
             )
 
 
-def _emitted(forwards: Sequence[type[Forward]], cache: Cache) -> list[Emitted]:
-    """All of them, with a bar that shows how far it is."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
+    """All of them, with a bar that shows how far it is, or where there is no terminal with a line
+    from time to time. What the limit left undone is said.
+    """
     console = _console(stderr=True)
-    quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-        task = bar.add_task("", total=len(forwards))
-        return emit_all(
-            forwards,
-            cache,
+    tell = _in_a_bar if console.is_terminal else _in_lines
+    with tell(len(forwards), console) as (working, finished):
+        results = emit_all(forwards, cache, working, finished, limit=limit)
+    for result in results:
+        if result.cut_short:
+            say(f"note: {result.cut_short}")
+    return results
+
+
+@contextmanager
+def _in_a_bar(count: int, console: Console) -> Iterator[tuple[Working, Finished]]:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=count)
+        yield (
             lambda name, what: bar.update(task, description=f"{name}: {what}"),
             lambda name: bar.update(task, advance=1, description=name),
         )
+
+
+@contextmanager
+def _in_lines(count: int, console: Console) -> Iterator[tuple[Working, Finished]]:
+    done = []
+    with told() as tell:
+        tell(f"0 of {count} done")
+
+        def finished(name: str) -> None:
+            done.append(name)
+            tell(f"{len(done)} of {count} done")
+
+        yield lambda name, what: tell(f"{name}: {what}"), finished
 
 
 def _console(stderr: bool = False) -> Console:

@@ -48,14 +48,16 @@ def generate(
     forward: type[Forward],
     target: Target = targets["torch"],
     progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
 ) -> Generated:
-    """Derive, prove, print and compare one forward. Writes nothing.
+    """Derive, prove, print and compare one forward, of which the first two have ``limit`` seconds.
+    Writes nothing.
 
     Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
     """
     start = time.perf_counter()
-    proved = derive(forward, progress)
+    proved = derive(forward, progress, limit)
     progress("writing")
     program, text = written(forward, proved, target)
     progress("comparing with autograd")
@@ -128,7 +130,8 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         rounding=generated.rounding,
         seconds=generated.seconds,
     )
-    return Emitted(generated.file, generated.text, quality)
+    cut_short = generated.proved.cut_short
+    return Emitted(generated.file, generated.text, quality, cut_short=cut_short)
 
 
 def _sizes_proved(proved: Proved) -> str:

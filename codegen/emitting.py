@@ -40,11 +40,12 @@ def emit_all(
     working: Working = lambda name, what: None,
     finished: Finished = lambda name: None,
     processes: int | None = None,
+    limit: float | None = None,
 ) -> list[Emitted]:
     """The module of every forward, in their order. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
-    many as there are cores.
+    many as there are cores. ``limit`` is in seconds, for each forward.
     """
     known = [cache.get(forward) for forward in forwards]
     missing = [f for f, found in zip(forwards, known, strict=True) if found is None]
@@ -53,9 +54,9 @@ def emit_all(
             finished(found.quality.name)
     processes = min(processes or _cores(), len(missing))
     if processes > 1 and len(missing) >= FEWEST:
-        made = _in_parallel(missing, processes, finished)
+        made = _in_parallel(missing, processes, finished, limit)
     else:
-        made = _one_by_one(missing, working, finished)
+        made = _one_by_one(missing, working, finished, limit)
     results = []
     for forward, found in zip(forwards, known, strict=True):
         if found is None:
@@ -65,23 +66,26 @@ def emit_all(
     return results
 
 
-def _one_by_one(forwards, working: Working, finished: Finished) -> Iterator[Emitted]:
+def _one_by_one(forwards, working: Working, finished: Finished, limit) -> Iterator[Emitted]:
     if forwards:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
     for forward in forwards:
         name = forward.definition.snake
-        result = emitted(generate(forward, progress=lambda what, name=name: working(name, what)))
+        generated = generate(
+            forward, progress=lambda what, name=name: working(name, what), limit=limit
+        )
+        result = emitted(generated)
         finished(name)
         yield result
 
 
-def _in_parallel(forwards, processes: int, finished: Finished) -> Iterator[Emitted]:
+def _in_parallel(forwards, processes: int, finished: Finished, limit) -> Iterator[Emitted]:
     with _pool(processes) as pool:
         futures = []
         for forward in forwards:
             definition = forward.definition
-            future = pool.submit(_emitted, definition.place.file, forward.__name__)
+            future = pool.submit(_emitted, definition.place.file, forward.__name__, limit)
             future.add_done_callback(_telling(finished, definition.snake))
             futures.append(future)
         for future in futures:
@@ -150,12 +154,12 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str) -> Emitted:
+def _emitted(file: str, name: str, limit: float | None) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
-    return emitted(generate(found[0]))
+    return emitted(generate(found[0], limit=limit))
 
 
 @remembered

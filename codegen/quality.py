@@ -85,6 +85,7 @@ class Emitted:
     text: str
     quality: Quality
     unchanged: bool = False  # taken from the cache
+    cut_short: str = ""  # what a limit of time left undone: another run may find more
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:

@@ -32,6 +32,7 @@ PUBLIC = {
     "Proved": "proof",
     "NotationError": "errors",
     "QuestionError": "errors",
+    "UndecidedError": "errors",
     "UnprovedError": "errors",
 }
 __all__ = list(PUBLIC)

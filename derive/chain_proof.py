@@ -1,7 +1,7 @@
 """The proof of the atomic chain: every step of it is the derivative of one statement.
 
-In: a `Chain`. Out: a `ProvedGradient` for each of its adjoints, or an `UnprovedError` that names
-the step.
+In: a `Chain`. Out: what is `Shown` of each of its adjoints, or an `UnprovedError` that names the
+step.
 
 What is proved. A tensor ``t`` receives ``dt``, the sum over the statements ``s`` that read it of
 the derivative of ``Sum(ds * s)`` by ``t``, with everything else that ``s`` reads held fixed: that
@@ -18,19 +18,19 @@ from collections.abc import Iterator, Sequence
 from sympy import Add, Dummy, Expr, Pow
 
 from derive.chain import Adjoint, Chain, adjoint_of, outer_argument
-from derive.claim import Batch, Derivative, ProvedGradient, holds_for_every_size, proved_on
+from derive.claim import Batch, Derivative, Shown, proved_on
 from derive.definition import Statement
 from derive.errors import UnprovedError
 from derive.facts import along
 from derive.symbols import tensors_in
 
 
-def proved_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> ProvedGradient:
-    """Prove one adjoint of ``chain`` on these batches, and for every size.
+def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> Shown:
+    """Prove one adjoint of ``chain`` on these batches.
 
     Raises `UnprovedError` with the first step that is not the derivative of its statement.
     """
-    every_size = True
+    claims = []
     for statement, claim in _claims(chain, adjoint):
         needed: set[str] = set()
         for batch in batches:
@@ -38,8 +38,8 @@ def proved_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> 
             if found is None:
                 raise UnprovedError(_failure(chain, statement, claim))
             needed |= found
-        every_size = every_size and holds_for_every_size(claim, needed)
-    return ProvedGradient(adjoint.tensor, tuple(batch.named_sizes for batch in batches), every_size)
+        claims.append((claim, needed))
+    return Shown(adjoint.tensor, claims)
 
 
 def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Derivative]]:

@@ -14,7 +14,7 @@ Neither shares code with what makes the claims.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from derive.chain import adjoint_of
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import ZeroTest
+from derive.limits import look
 from derive.random_point import RandomPoint
 from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.symbols import Axis, Tensor
@@ -154,6 +155,34 @@ class ProvedGradient:
     every_size: bool
 
 
+class Shown:
+    """What is proved on the small batches: ``claims``, each with the statements that it needed.
+    Whether it holds for every size too is decided later, on the same ``grounds``.
+    """
+
+    def __init__(
+        self,
+        tensor: Tensor,
+        claims: Sequence[tuple[Claim, Collection[str]]],
+        grounds: Sequence[Shown] = (),
+    ):
+        self.tensor, self.claims, self.grounds = tensor, claims, grounds
+        self.every_size: bool | None = None  # not decided yet
+
+    def decide(self) -> bool:
+        """Whether it is proved for every size."""
+        if self.every_size is None:
+            self.every_size = all(holds_for_every_size(*claim) for claim in self.claims) and all(
+                ground.decide() for ground in self.grounds
+            )
+        return self.every_size
+
+    def on(self, batches: Sequence[Batch]) -> ProvedGradient:
+        """The record, for these batches; what is not decided is not proved for every size."""
+        sizes = tuple(batch.named_sizes for batch in batches)
+        return ProvedGradient(self.tensor, sizes, bool(self.every_size))
+
+
 def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
     """The statements whose definitions the claim needs, where its difference is exactly zero in
     every entry for this batch: in one of each kind, and so in all that are renumberings of it.
@@ -161,6 +190,7 @@ def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
     """
     needed: set[str] = set()
     for difference in claim.on(batch.scalars):
+        look()
         found = _proved_with(difference, batch)
         if found is None:
             return None

@@ -28,9 +28,10 @@ taken anew: what comes out does not depend on how an exponential or a share is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import cycle
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
@@ -44,6 +45,7 @@ from derive.definition import Definition
 from derive.factoring import factored
 from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
+from derive.limits import Stage, look
 from derive.logarithms import picked_logarithms, split_logarithms
 from derive.nodes import Reshaping, Sum
 from derive.recomputation import computed_again
@@ -55,6 +57,7 @@ from derive.steps import Fact, Record, Step
 from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
+SEARCHED = 0.5  # of the time that is left, where there is a limit: the rest is for the proof
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
@@ -80,7 +83,7 @@ class ClosedForm:
 
     ``closed`` has the closed form of every adjoint of the chain, also of those that are not
     computed; what keeps a name stands in it by that name. ``again`` says which value of the forward
-    a statement computes again.
+    a statement computes again. ``hurried``: the time was out before the cheapest was found.
     """
 
     chain: Chain
@@ -91,6 +94,7 @@ class ClosedForm:
     facts: tuple[Fact, ...]
     cost: Cost
     again: Mapping[Tensor, Tensor] = field(default_factory=dict, compare=False)
+    hurried: bool = False
 
     @property
     def relations(self) -> Relations:
@@ -177,10 +181,16 @@ class Draft:
 
 
 def close(chain: Chain) -> ClosedForm:
-    """The cheapest closed form that is found for ``chain``."""
+    """The cheapest closed form that is found for ``chain``: in a share of the time that is left,
+    where there is a limit, and then said to be ``hurried``.
+    """
     respelled, knowledge = _spelled(chain), Facts(relations_of(chain.definition))
-    simplifiers = [Simplifier(chain, respelled, knowledge, e) for e in (True, False)]
-    return min(map(_best_kept, simplifiers), key=lambda form: form.preference)
+    forms = _ever_better([Simplifier(chain, respelled, knowledge, e) for e in (True, False)])
+    best = next(forms)
+    with Stage(SEARCHED) as search:
+        for better in forms:
+            best = better
+    return replace(best, hurried=True) if search.is_over else best
 
 
 def draft(chain: Chain) -> ClosedForm:
@@ -202,19 +212,31 @@ def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
     return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
 
 
-def _best_kept(simplifier: Simplifier) -> ClosedForm:
-    """Name or insert one adjoint after the other, always the one that saves most, until none
-    saves anything.
-    """
+def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
+    """Closed forms, each preferred to all before."""
+    best = None
+    for simplifier in simplifiers:
+        for form in _kept_ever_better(simplifier):
+            if best is None or form.preference < best.preference:
+                best = form
+                yield best
+
+
+def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
+    """Name or insert one adjoint after the other where that saves something, until none does."""
+    candidates = _worth_trying(simplifier.spelled)
     kept: frozenset[str] = frozenset()
     best = _finished(simplifier, kept)
-    while True:
-        tried = [kept ^ {name} for name in _worth_trying(simplifier.spelled)]
-        others = [(_finished(simplifier, names), names) for names in tried]
-        other, names = min(others, key=lambda pair: pair[0].preference, default=(best, kept))
-        if not other.preference < best.preference:
-            return best
-        best, kept = other, names
+    yield best
+    in_vain = 0  # so many were tried since one saved something
+    for name in cycle(candidates):
+        look()
+        form, in_vain = _finished(simplifier, kept ^ {name}), in_vain + 1
+        if form.preference < best.preference:
+            best, kept, in_vain = form, kept ^ {name}, 1
+            yield best
+        if in_vain == len(candidates):
+            return
 
 
 def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:

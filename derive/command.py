@@ -85,6 +85,16 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
+    """Of every command that derives."""
+    parser.add_argument(
+        "--limit",
+        metavar="SECONDS",
+        help=f"seconds of the clock on the wall {what}: when they are over, what was found and "
+        "what was not decided is said (no limit)",
+    )
+
+
 @contextmanager
 def _said_once() -> Iterator[None]:
     """Warnings of the notation as one message on standard error, each once."""

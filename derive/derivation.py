@@ -16,9 +16,11 @@ from pathlib import Path
 from derive.chain import Chain, derive_chain
 from derive.closed_form import ClosedForm, close
 from derive.definition import Definition
+from derive.errors import UndecidedError
 from derive.forward import Forward
 from derive.library import forward_from
-from derive.proof import Proved, prove
+from derive.limits import Doing, Stage, limited, seconds_of
+from derive.proof import LONGER, Proved, prove
 
 stages: tuple[tuple[Callable, type, type], ...] = (
     (derive_chain, Definition, Chain),
@@ -28,17 +30,34 @@ stages: tuple[tuple[Callable, type, type], ...] = (
 
 
 def derive(
-    forward: type[Forward] | str | Path, progress: Callable[[str], None] = lambda what: None
+    forward: type[Forward] | str | Path,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
 ) -> Proved:
     """Derive and prove the backward of ``forward``: a `Forward`, a NAME, or a file that holds one.
 
     Returns the `Proved` closed form. Raises `QuestionError` for mathematics that was not understood
     and `UnprovedError` where the independent derivations do not confirm the result.
+
+    ``limit`` is in seconds of the clock on the wall. When they are over, the cheapest closed form
+    so far is taken, and `UndecidedError` is raised where it is not proved; what is proved for small
+    batches alone is returned, and says so.
     """
+    seconds = seconds_of(limit)
     if not isinstance(forward, type):
         forward = forward_from(forward)
-    progress("differentiating")
-    chain = derive_chain(forward.definition)
-    progress("simplifying")
-    closed_form = close(chain)
-    return prove(closed_form, progress)
+    with limited(seconds):
+        return prove(_found(forward.definition, progress), progress)
+
+
+def _found(definition: Definition, progress: Callable[[str], None]) -> ClosedForm:
+    doing = Doing(progress)
+    with Stage():
+        doing("differentiating")
+        chain = derive_chain(definition)
+        doing("simplifying")
+        return close(chain)
+    raise UndecidedError(
+        f"{definition.name}: the limit of time was over before a closed form was found\n"
+        f"    being done: {doing}\n    {LONGER}; nothing was emitted"
+    )

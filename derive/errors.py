@@ -72,6 +72,10 @@ class UnprovedError(Exception):
     """
 
 
+class UndecidedError(UnprovedError):
+    """The time was out before a derivative was proved: what was found, and what was left."""
+
+
 def shortened(value: object) -> str:
     """A value as Python writes it, where that can be read."""
     try:

@@ -16,7 +16,7 @@ does not succeed, the record says that only the small batches were proved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
@@ -24,14 +24,22 @@ from math import prod
 from sympy import Expr, Integer, Symbol
 
 from derive.chain import Adjoint, adjoint_of
-from derive.chain_proof import proved_adjoint
+from derive.chain_proof import shown_adjoint
 from derive.choices import with_args, written_in
-from derive.claim import Batch, Equality, ProvedGradient, holds_for_every_size, proved_on
+from derive.claim import (
+    Batch,
+    Equality,
+    ProvedGradient,
+    Shown,
+    holds_for_every_size,
+    proved_on,
+)
 from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition, Statement
-from derive.errors import UnprovedError
+from derive.errors import UndecidedError, UnprovedError
 from derive.exact import is_zero
 from derive.facts import along
+from derive.limits import Doing, Stage
 from derive.nodes import ArrayNode
 from derive.parts import Value
 from derive.relations import Relations
@@ -40,18 +48,20 @@ from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
+LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
 
 
 @dataclass(frozen=True)
 class Proved:
     """A closed form that may be emitted, with what was proved of each of its gradients, and of each
-    adjoint of its chain.
+    adjoint of its chain. ``cut_short`` says what a limit of time left undone; nothing without one.
     """
 
     closed_form: ClosedForm
     gradients: tuple[ProvedGradient, ...]
     adjoints: tuple[ProvedGradient, ...]
+    cut_short: str = ""
 
     @property
     def definition(self) -> Definition:
@@ -102,16 +112,31 @@ def in_words(gradients: Sequence[ProvedGradient]) -> str:
 def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None) -> Proved:
     """Prove every gradient of ``form``, and every step of its chain.
 
-    Raises `UnprovedError` with the name of the first that fails.
+    Raises `UnprovedError` with the name of the first that fails, and `UndecidedError` where the
+    time is out before all are proved for small batches.
     """
-    proofs = Proofs(form)
-    adjoints = []
-    for adjoint in form.chain.adjoints:
-        progress(f"proving {adjoint.tensor}")
-        adjoints.append(proofs.step(adjoint))
-        proofs.closed(adjoint.name)
-    gradients = [proofs.closed(s.tensor.name) for s in form.statements if s.of is not None]
-    return Proved(form, tuple(gradients), tuple(adjoints))
+    proofs, doing = Proofs(form), Doing(progress)
+    stated = [s for s in form.statements if s.of is not None]
+    with Stage() as required:
+        for adjoint in form.chain.adjoints:
+            doing(f"proving {adjoint.tensor}")
+            proofs.step(adjoint)
+            proofs.closed(adjoint.name)
+        gradients = [proofs.closed(statement.tensor.name) for statement in stated]
+    if required.is_over:
+        raise UndecidedError(_out_of_time(proofs, doing))
+    adjoints = [proofs.step(adjoint) for adjoint in form.chain.adjoints]
+    with Stage() as further:
+        for shown in [*adjoints, *gradients]:
+            doing(f"proving {shown.tensor} for every size")
+            shown.decide()
+    batches = proofs.batches
+    return Proved(
+        form,
+        tuple(shown.on(batches) for shown in gradients),
+        tuple(shown.on(batches) for shown in adjoints),
+        _cut_short(form, [*gradients, *adjoints] if further.is_over else []),
+    )
 
 
 def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradient:
@@ -119,7 +144,10 @@ def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradi
 
     Raises `UnprovedError` if it is not the derivative.
     """
-    return Proofs(form).gradient(statement)
+    proofs = Proofs(form)
+    shown = proofs.gradient(statement)
+    shown.decide()
+    return shown.on(proofs.batches)
 
 
 class Proofs:
@@ -132,8 +160,15 @@ class Proofs:
         self.kept = {
             s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"
         }
-        self._steps: dict[str, ProvedGradient] = {}
-        self._closed: dict[str, ProvedGradient] = {}
+        self._steps: dict[str, Shown] = {}
+        self._closed: dict[str, Shown] = {}
+
+    @property
+    def proved(self) -> list[str]:
+        """The closed forms that are proved on the small batches so far, and all that they rest
+        on.
+        """
+        return [shown.tensor.name for shown in self._closed.values()]
 
     @cached_property
     def values(self) -> Definition:
@@ -163,15 +198,15 @@ class Proofs:
         """The batches of the forward with its parts."""
         return [Batch(self.values, sizes) for sizes in self.sizes]
 
-    def step(self, adjoint: Adjoint) -> ProvedGradient:
+    def step(self, adjoint: Adjoint) -> Shown:
         """What the chain says of ``adjoint``: it is the derivative of the statements that read its
         tensor.
         """
         if adjoint.name not in self._steps:
-            self._steps[adjoint.name] = proved_adjoint(self.form.chain, adjoint, self.batches)
+            self._steps[adjoint.name] = shown_adjoint(self.form.chain, adjoint, self.batches)
         return self._steps[adjoint.name]
 
-    def closed(self, name: str) -> ProvedGradient:
+    def closed(self, name: str) -> Shown:
         """The closed form of an adjoint of the chain, under its name or inserted where it is
         read.
         """
@@ -179,7 +214,7 @@ class Proofs:
             self._closed[name] = self.gradient(_stated(self.form, name))
         return self._closed[name]
 
-    def gradient(self, statement: ClosedStatement) -> ProvedGradient:
+    def gradient(self, statement: ClosedStatement) -> Shown:
         """``statement`` is what the chain says of its tensor, in which the closed form of every
         adjoint that is read is proved likewise.
         """
@@ -189,16 +224,13 @@ class Proofs:
         met = {t.name for e in (adjoint.expression, written) for t in _adjoints_in(e)}
         read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
         grounds = [self.step(adjoint), *map(self.closed, read)]
-        every_size = self._is_equal(adjoint, statement)
-        return ProvedGradient(
-            statement.tensor,
-            tuple(batch.named_sizes for batch in self.batches),
-            every_size and all(ground.every_size for ground in grounds),
-        )
+        return Shown(statement.tensor, [self._equality(adjoint, statement)], grounds)
 
-    def _is_equal(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
-        """Whether that is proved for every size. Raises `UnprovedError` where it is not even for
-        small batches.
+    def _equality(
+        self, adjoint: Adjoint, statement: ClosedStatement
+    ) -> tuple[Equality, Collection[str]]:
+        """The claim that is proved for small batches, with the statements that it needed. Raises
+        `UnprovedError` where none is.
         """
         claims = self.claims(adjoint, statement)
         claim, needed = next(claims), set()
@@ -208,7 +240,7 @@ class Proofs:
                     raise UnprovedError(_failure(self.form, statement, batch.sizes))
                 needed = set()
             needed |= found
-        return holds_for_every_size(claim, needed)
+        return claim, needed
 
     def claims(self, adjoint: Adjoint, statement: ClosedStatement) -> Iterator[Equality]:
         """The equality with gradients that keep their names free, then with one of them after the
@@ -352,3 +384,30 @@ def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
         f"{shown} the derivative of {form.definition.output} by {statement.of} is not "
         f"{statement.expression}; nothing was emitted"
     )
+
+
+def _out_of_time(proofs: Proofs, doing: Doing) -> str:
+    """What was found, what was proved of it, and what is not decided."""
+    form = proofs.form
+    proved = proofs.proved
+    open_ones = [s.tensor.name for s in form.statements if s.of and s.tensor.name not in proved]
+    lines = [
+        f"{form.definition.name}: the limit of time was over before the proof was done",
+        *(f"    found: {statement}" for statement in form.statements),
+        f"    proved on small batches: {', '.join(proved) or 'nothing'}; for every size: nothing",
+        f"    not decided: {', '.join(open_ones) or 'nothing'}",
+        f"    being done: {doing}",
+        f"    {LONGER}; nothing was emitted",
+    ]
+    return "\n".join(lines)
+
+
+def _cut_short(form: ClosedForm, shown: Iterable[Shown]) -> str:
+    """What the limit of time left undone of a proof that may be used, in words."""
+    undecided = dict.fromkeys(s.tensor.name for s in shown if s.every_size is None)
+    undone = [f"whether {', '.join(undecided)} hold for every size"] if undecided else []
+    undone += ["whether there is a cheaper closed form"] if form.hurried else []
+    if not undone:
+        return ""
+    words = f"the limit of time was over before it was decided {' and '.join(undone)}"
+    return f"{form.definition.name}: {words}"

@@ -8,7 +8,7 @@ from sympy import tanh
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
 from derive.chain import Chain, derive_chain
-from derive.chain_proof import proved_adjoint
+from derive.chain_proof import shown_adjoint
 from derive.claim import Batch
 from derive.closed_form import close
 from derive.errors import UnprovedError
@@ -47,7 +47,7 @@ def chain_of(forward) -> Chain:
 
 def proved(chain: Chain):
     batches = [Batch(chain.definition, sizes) for sizes in batches_of(chain.definition)]
-    return [proved_adjoint(chain, adjoint, batches) for adjoint in chain.adjoints]
+    return [shown_adjoint(chain, adjoint, batches) for adjoint in chain.adjoints]
 
 
 def with_contribution(chain: Chain, adjoint, contribution, wrong) -> Chain:
@@ -68,7 +68,7 @@ FORMS = {
 
 @pytest.mark.parametrize("forward", [Mixed, Swapped], ids=lambda f: f.__name__)
 def test_every_step_is_proved_for_every_size(forward):
-    assert all(gradient.every_size for gradient in proved(chain_of(forward)))
+    assert all(shown.decide() for shown in proved(chain_of(forward)))
 
 
 @pytest.mark.parametrize("form", FORMS)

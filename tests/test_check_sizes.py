@@ -138,7 +138,7 @@ def test_a_size_that_is_too_large_to_try_leaves_it_undecided():
 
 @pytest.fixture
 def without_the_proof_for_every_size(monkeypatch):
-    monkeypatch.setattr("derive.proof.holds_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.claim.holds_for_every_size", lambda *_: False)
 
 
 @pytest.mark.parametrize("forward", [Squares, Fit, Likelihood], ids=str)

@@ -179,7 +179,7 @@ def test_a_fact_that_the_forward_relies_on_is_proved_too(monkeypatch, proved):
 
 
 def test_a_record_says_so_where_only_small_batches_were_proved(monkeypatch, proved):
-    monkeypatch.setattr("derive.proof.holds_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.claim.holds_for_every_size", lambda *_: False)
     p = prove(form_of("softmax_nll"))
     assert not p.every_size and "only those sizes were proved for dlogits" in p.summary
     assert "for every size" in proved["softmax_nll"].summary

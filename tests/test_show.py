@@ -321,7 +321,8 @@ def test_whoever_reads_may_stop_reading():
         [sys.executable, "-m", "derive", "show", "tanh"], cwd=ROOT, stdout=-1, stderr=-1
     )
     show.stdout.close()
-    assert show.stderr.read() == b"" and show.wait() == 0
+    said = re.sub(rb"tanh: [^,\n]+, \d+ s\n", b"", show.stderr.read())  # where the machine is slow
+    assert said == b"" and show.wait() == 0
 
 
 def test_showing_needs_neither_the_checker_nor_the_templates():

@@ -30,6 +30,7 @@ from derive.definition import Definition
 from derive.errors import QuestionError, UnprovedError
 from derive.forward import Forward
 from derive.library import forward_from
+from derive.limits import Doing, Stage, limited, seconds_of
 from derive.symbols import Axis, Tensor
 
 NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
@@ -42,14 +43,17 @@ def check(
     let: Mapping[str, str] | None = None,
     source: str = "formula",
     progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
 ) -> Verdict:
     """Whether ``formula`` is the gradient of ``forward`` by its input ``of`` (the first one).
 
     ``formula`` is one expression, in the project's notation or as torch code, or a backward of
     several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
     own names to those of the forward. Where an input may have any number of dimensions, the text is
-    read in every shape. Raises `QuestionError` for what was not understood.
+    read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
+    `QuestionError` for what was not understood.
     """
+    seconds = seconds_of(limit)
     _check_kinds(forward, formula, of, let)
     if not isinstance(forward, type):
         forward = forward_from(forward)
@@ -64,19 +68,30 @@ def check(
             source,
             shapes.sizes,
         ),
-        lambda shapes, reading: _verdict(shapes.definition, reading, progress),
+        lambda shapes, reading: _verdict(shapes.definition, reading, Doing(progress)),
     )
-    return verdict_of(list(trials))
+    try:
+        with limited(seconds):
+            return verdict_of(list(trials))
+    finally:
+        if seconds is not None:  # how good a closed form is depends on the time that it had
+            ground_of.cache_clear()
 
 
-def _verdict(definition: Definition, reading: Reading, progress) -> Verdict:
-    ground = ground_of(reading.definition)
-    upstream = _given_upstream(reading)
-    answers = []
-    for claim in reading.claims:
-        progress(f"checking d{claim.of.name}")
-        answers.append(_answer(claim, ground, upstream, reading))
+def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
+    answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
     return Verdict(definition, tuple(_without_inheritance(answers)), reading.single)
+
+
+def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
+    with Stage():
+        doing(f"checking d{claim.of.name}")
+        return _answer(claim, ground_of(reading.definition), _given_upstream(reading), reading)
+    return replace(_undecided(claim), cut_short=f"the limit of time was over ({doing})")
+
+
+def _undecided(claim: Claim) -> Answer:
+    return Answer(claim.of, claim.line, claim.source, "undecided", note=claim.note)
 
 
 def _check_kinds(forward, formula, of, let) -> None:
@@ -121,7 +136,7 @@ def _given_upstream(reading: Reading) -> Expr | None:
 
 
 def _answer(claim: Claim, ground: Ground, upstream: Expr | None, reading: Reading) -> Answer:
-    answer = Answer(claim.of, claim.line, claim.source, "undecided", note=claim.note)
+    answer = _undecided(claim)
     if claim.misaligned is not None:
         return replace(answer, outcome="wrong", refutation=_misaligned(claim, ground))
     actual, given = claim.actual, claim.given

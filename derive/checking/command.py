@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from derive.checking.check import check
-from derive.command import NOT_UNDERSTOOD, guarded
+from derive.checking.verdict import Verdict
+from derive.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.errors import QuestionError
+from derive.limits import Stage, limited, seconds_of
+from derive.progress import told
 
+VALUED = ("--of", "--file", "--let", "--limit")  # options; what follows is their value
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
 EPILOG = """\
@@ -52,6 +56,7 @@ def check_command(
         help="what a name of yours is called in the forward; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="answer for programs")
+    add_limit(parser, "to decide, in every shape that is tried together")
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_intermixed_args(_with_formula_last(arguments))
     return guarded(lambda: _check(options))
@@ -62,6 +67,8 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
     arguments = list(arguments)
     for i, argument in enumerate(arguments):
         formula = argument.startswith("-") and not argument.startswith("--")
+        if arguments[i - 1 : i] and arguments[i - 1] in VALUED:
+            continue
         if formula and argument not in ("-", "-h"):
             rest = arguments[:i] + arguments[i + 1 :]
             return arguments if "--" in arguments else [*rest, "--", argument]
@@ -70,17 +77,32 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 
 def _check(options: argparse.Namespace) -> int:
     try:
+        limit = seconds_of(options.limit)
         text, source = _text(options)
-        verdict = check(options.name, text, options.of, _names(options.let), source)
+        with told() as tell, limited(limit):
+            verdict = check(
+                options.name,
+                text,
+                options.of,
+                _names(options.let),
+                source,
+                lambda what: tell(f"{options.name}: {what}"),
+                limit,
+            )
+            answer = _answer(verdict, options.json)
     except QuestionError as error:
         if options.json:
             sys.stdout.write(json.dumps(_refused(options.name, error), indent=2) + "\n")
         raise
-    if options.json:
-        sys.stdout.write(json.dumps(verdict.as_json(), indent=2) + "\n")
-    else:
-        sys.stdout.write(f"{verdict}\n")
+    sys.stdout.write(f"{answer}\n")
     return verdict.status
+
+
+def _answer(verdict: Verdict, as_json: bool) -> str:
+    """The verdict as it is printed; what is wrong is explained as far as the time allows."""
+    with Stage():
+        return json.dumps(verdict.as_json(), indent=2) if as_json else str(verdict)
+    return _answer(verdict.unexplained, as_json)
 
 
 def _refused(name: str, error: QuestionError) -> dict:

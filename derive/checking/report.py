@@ -108,6 +108,9 @@ def _details(answer: Answer) -> Iterator[str]:
             yield f"note: it {answer.note}"
         return
     if answer.outcome == "undecided":
+        if answer.cut_short:
+            yield f"{answer.name}: neither proved nor refuted; {answer.cut_short}"
+            return
         if answer.proved is not None:
             batches = _sizes(answer.proved.sizes)
             yield f"the three batches agree, {batches}; {_further(answer.agreement)}"
@@ -117,6 +120,8 @@ def _details(answer: Answer) -> Iterator[str]:
         return
     yield f"line {answer.line}: {answer.source.strip()}" if answer.line > 1 else answer.source
     yield from _why(answer, answer.refutation)
+    if answer.cut_short:
+        yield answer.cut_short
 
 
 def _evidence(answer: Answer) -> str:
@@ -240,6 +245,7 @@ def _answer_as_data(answer: Answer) -> dict:
         "conditions": list(answer.conditions),
         "inherits": answer.inherits,
         "note": answer.note,
+        "cut_short": answer.cut_short,
         "where": [] if answer.narrowing is None else list(answer.narrowing.where),
         "difference": None if answer.difference is None else float(answer.difference),
         "proved": None,

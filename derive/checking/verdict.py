@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -30,6 +30,10 @@ class Refutation:
     misaligned: Misaligned | None = None
     counterexample: Counterexample | None = None
     explanations: Explanations | None = None
+
+    @property
+    def unexplained(self) -> Refutation:
+        return replace(self, explanations=None)
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -64,7 +68,8 @@ class Answer:
     claim and gradient, relative to the gradient, in numbers of 50 digits. ``agreement`` tells what
     was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
     says where the formula has a value, if the gradient has one elsewhere too; the outcome is
-    "narrower" where that is more than single numbers.
+    "narrower" where that is more than single numbers. ``cut_short`` says what a limit of time left
+    undone.
     """
 
     of: Tensor
@@ -80,6 +85,7 @@ class Answer:
     conditions: tuple[str, ...] = ()
     inherits: bool = False
     note: str = ""
+    cut_short: str = ""
 
     @property
     def name(self) -> str:
@@ -117,6 +123,16 @@ class Verdict:
     def status(self) -> int:
         """The exit status: 0 right, 1 wrong, undecided or narrower."""
         return 0 if self.right else 1
+
+    @property
+    def unexplained(self) -> Verdict:
+        """The same without explanations, which take their time."""
+        why = "the limit of time was over before it was explained"
+        bare = [
+            replace(a, refutation=a.refutation.unexplained, cut_short=why) if a.refutation else a
+            for a in self.answers
+        ]
+        return replace(self, answers=tuple(bare))
 
     @property
     def first_wrong(self) -> Answer | None:

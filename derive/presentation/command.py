@@ -9,15 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from derive.command import DONE, WRONG, add_force, guarded, say
+from derive.command import DONE, WRONG, add_force, add_limit, guarded, say
 from derive.derivation import derive
-from derive.errors import QuestionError
+from derive.errors import QuestionError, UndecidedError
 from derive.forward import Forward
 from derive.library import files_read, forward_from, forwards_from, list_forwards
+from derive.limits import Doing, Stage, limited, seconds_of
 from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
 from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.presentation.terminal import rendered
+from derive.progress import told
 from derive.proof import Proved
 from derive.writing import MARK, refuse, write_all
 
@@ -44,6 +46,7 @@ def show_command(
     )
     parser.add_argument("--format", choices=("text", *FORMATS), default="text")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file")
+    add_limit(parser, "to derive and prove, and as many to find what else there is to show")
     add_force(parser)
     options = parser.parse_args(arguments)
     return guarded(lambda: _show(options, lines_of))
@@ -85,14 +88,11 @@ def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
             f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
             "leave it out for 3",
         )
+    seconds_of(options.limit)
     forward = forward_from(options.name)
     if options.output is not None:
         refuse([options.output], FILE_REMEDY, files_read(), options.force)
-    proved = derive(forward)
-    _check_input(proved, options.of)
-    titles = (FORWARD, CHAIN) if options.chain else TITLES
-    code = lines_of(forward, proved) if CODE in titles else None
-    document = document_of(proved, options.of, code, options.small_batch, titles)
+    document, code = _found(forward, options, lines_of)
     text = None if options.format == "text" else FORMATS[options.format](document)
     if options.output is not None:
         plain = text if text is not None else f"{MARK}\n\n{_plain(document)}"
@@ -108,6 +108,29 @@ def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
         say(f"unproved: {code.refused}")
         return WRONG
     return DONE
+
+
+def _found(
+    forward: type[Forward], options: argparse.Namespace, lines_of: LinesOf
+) -> tuple[Document, Lines | None]:
+    """The derivation as a document, and the lines of code in it."""
+    limit, titles = seconds_of(options.limit), (FORWARD, CHAIN) if options.chain else TITLES
+    name = forward.definition.snake
+    with told() as tell:
+        doing = Doing(lambda what: tell(f"{name}: {what}"))
+        proved = derive(forward, doing, limit)
+        _check_input(proved, options.of)
+        if proved.cut_short:
+            say(f"note: {proved.cut_short}")
+        with limited(limit), Stage():
+            doing("comparing the code with autograd")
+            code = lines_of(forward, proved) if CODE in titles else None
+            doing("looking for what else there is to show")
+            return document_of(proved, options.of, code, options.small_batch, titles), code
+    raise UndecidedError(
+        f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the limit of "
+        f"time was over before they were shown\n    being done: {doing}\n    give a longer limit"
+    )
 
 
 def _in_utf8() -> None:
