@@ -24,7 +24,7 @@ from sympy.core.relational import Relational
 from derive.chain import adjoint_of
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
-from derive.exact import ZeroTest
+from derive.exact import Indicator, ZeroTest
 from derive.limits import look
 from derive.random_point import RandomPoint
 from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
@@ -119,9 +119,10 @@ class Batch:
         found: set[str] = set()
         pending = [e]
         while pending:
-            scalars = pending.pop().free_symbols & self.statement_of.keys()
-            new = {self.statement_of[s] for s in scalars} - found
+            scalars = pending.pop().free_symbols
+            new = {self.statement_of[s] for s in scalars if s in self.statement_of} - found
             found |= new
+            pending += [v for s in scalars if isinstance(s, Indicator) for v in s.values]
             pending += [value for name in new for value in self.definitions(name).values()]
         return self._latest_first(found)
 

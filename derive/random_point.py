@@ -63,7 +63,7 @@ class RandomPoint:
         self._note_asked(e)
         try:
             value, error = self.value(e)
-        except (ArithmeticError, ValueError, TypeError, RecursionError):
+        except (ArithmeticError, AttributeError, ValueError, TypeError, RecursionError):
             return True
         return not abs(value) > SAFE * error
 

@@ -279,4 +279,5 @@ class SmallBatch:
         if isinstance(e.operand, ArgMax):
             return selectors(self._row(e.operand, at, values))[at[e.axis]]
         place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)
-        return indicators(f"{e.operand.name}[{place}] of {e.axis}", self.sizes[e.axis])[at[e.axis]]
+        group = f"{e.operand.name}[{place}] of {self.definition.size(e.axis)}"
+        return indicators(group, self.sizes[e.axis])[at[e.axis]]

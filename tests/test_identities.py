@@ -36,7 +36,13 @@ class Example(Forward):
     gate = 1 / (1 + exp(-b))
     picked = Sum(OneHot(i, C) * a, C)
     columns = Sum(OneHot(i, C) * a, N)
-    out = Sum(scaled * total, C, N) + Sum(picked, N) + Sum(columns, C) + s * Sum(k, K) + Sum(f, F)
+    out = (
+        Sum(scaled * total + squashed * gate, C, N)
+        + Sum(picked, N)
+        + Sum(columns, C)
+        + s * Sum(k, K)
+        + Sum(f, F)
+    )
 
 
 D = Example.definition
