@@ -36,7 +36,7 @@ from itertools import cycle
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Pairs, Preference, divisors, improved, preference
-from derive.canonical import spelled
+from derive.canonical import canonical
 from derive.chain import Adjoint, Chain, derive_chain
 from derive.choices import written_in
 from derive.common_sums import with_common_sums
@@ -202,8 +202,12 @@ def draft(chain: Chain) -> ClosedForm:
 
 
 def _spelled(chain: Chain) -> Chain:
-    """The chain of the same forward in the one spelling, without what is dissolved there."""
-    return derive_chain(spelled(chain.definition).definition)
+    """The chain of the same forward, its statements in one spelling."""
+    statements = [
+        replace(s, expression=canonical(s.expression)) for s in chain.definition.statements
+    ]
+    spelled = derive_chain(replace(chain.definition, statements=tuple(statements)))
+    return spelled if spelled.by_name.keys() == chain.by_name.keys() else chain
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
@@ -263,18 +267,14 @@ def _arranged(
     chain, knowledge, record = simplifier.chain, simplifier.knowledge, drafted.record
     relations = knowledge.relations
     names = {a.tensor for a in stated}
-    spelled_chain = simplifier.spelled
-    monomials = {
-        a.tensor: drafted.closed[a.name] for a in spelled_chain.adjoints if a.tensor not in names
-    }
+    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.tensor not in names}
     wanted = {a.tensor for a in stated if a.of.role == "input"}
     taken = set(relations.position)
     of = {a.tensor: a.of for a in chain.adjoints}
-    found_in = {a.tensor: a.of.name for a in spelled_chain.adjoints}
-    depending = {name: spelled_chain.definition.depending_on(name) for name in found_in.values()}
+    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
 
     def flows(adjoint: Tensor, target: Tensor) -> bool:
-        return target in found_in and found_in[adjoint] in depending[found_in[target]]
+        return target in of and of[adjoint].name in depending[of[target].name]
 
     pairs = with_common_sums(pairs, relations, record)
     pairs = with_other_shares(pairs, relations, record)
@@ -312,13 +312,10 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
     chain = simplifier.spelled
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
-    own = simplifier.chain.by_name
-    others = [a for name, a in own.items() if name not in chain.by_name]
-    for adjoint in (*chain.adjoints, *others):
-        e = adjoint.expression
-        if adjoint.name in own:
-            why = "the same for the forward in its one spelling"
-            e = record.add(adjoint.tensor, "spelling", own[adjoint.name].expression, e, why)
+    for adjoint in chain.adjoints:
+        written, e = simplifier.chain.by_name[adjoint.name].expression, adjoint.expression
+        why = "the same for the forward in its one spelling"
+        e = record.add(adjoint.tensor, "spelling", written, e, why)
         named = simplifier.knowledge.relations.with_parts(e)
         e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
         e = record.add(

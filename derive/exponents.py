@@ -27,7 +27,7 @@ class Definitions:
         for term in Add.make_args(u):
             coefficient, node = term.as_coeff_Mul()
             definition = self.definition_of(node)
-            if definition is not None and _is_sum_or_multiple(definition):
+            if isinstance(definition, Add):
                 return self.is_nonpositive(u + coefficient * (definition - node))
             for bound in self._bounds(node, below=bool(coefficient.is_negative)):
                 rest = expand(u - coefficient * (node - bound))
@@ -76,10 +76,6 @@ class Definitions:
             return None
         met = dict(zip(node.home, node.axes, strict=True))
         return renamed(self.known[node.name], met)
-
-
-def _is_sum_or_multiple(e: Expr) -> bool:
-    return e.is_Add or e.as_coeff_Mul()[0] != 1
 
 
 def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:

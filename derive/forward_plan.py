@@ -23,7 +23,6 @@ from sympy import Add, Dummy, Expr, Mul, Pow, expand
 
 from derive.choices import written_in
 from derive.closed_form import ClosedForm
-from derive.cost import is_contraction
 from derive.definition import Definition
 from derive.errors import UnprovedError
 from derive.facts import Facts, along
@@ -77,7 +76,7 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
         else _stable(value, facts)
         for value in relations.values
     ]
-    values = _with_summands(_needed(values, needed), relations)
+    values = _needed(values, needed)
     read = (t.name for v in values if v.tensor.name in written for t in tensors_in(v.expression))
     needed.update(read)
     parts = {part.tensor.name for part in relations.parts}
@@ -160,24 +159,6 @@ def _needed(values: list[Value], needed: set[str]) -> list[Value]:
             kept.append(value)
             needed |= {t.name for t in tensors_in(value.expression)}
     return kept[::-1]
-
-
-def _with_summands(values: list[Value], relations: Relations) -> list[Value]:
-    """``values`` with what they sum under the user's names, except where that would be larger than
-    all that it is made of, or the row that a label picks from.
-    """
-    unread = (relations.by_name[name] for name in relations.unread)
-    names = {value.expression: value.tensor for value in unread}
-    result: list[Value] = []
-    for value in values:
-        e = value.expression
-        for total in sorted(e.atoms(Sum), key=lambda node: node.sort_key()):
-            name = names.get(total.operand)
-            if name is not None and not total.has(OneHot) and not is_contraction(total):
-                result.append(Value(name, total.operand))
-                e = e.xreplace({total: total.on(name)})
-        result.append(Value(value.tensor, e))
-    return result
 
 
 def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:

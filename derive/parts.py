@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Function, Mul, Pow, exp
 
-from derive.canonical import Spelling
+from derive.canonical import canonical
 from derive.cost import is_evaluated
+from derive.definition import Definition
 from derive.nodes import Max, Reduction, Reshaping, Sum
 from derive.statements import known_signs
 from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
@@ -32,18 +33,14 @@ class Value:
 
 
 class Parts:
-    """Finds the parts of one statement after the other, and names them; the statements are in the
-    one spelling (``canonical.py``).
-    """
+    """Finds the parts of one statement after the other, and names them."""
 
-    def __init__(self, spelling: Spelling):
-        self.definition = definition = spelling.definition
+    def __init__(self, definition: Definition):
+        self.definition = definition
         self.found: dict[Expr, Tensor] = {}
         self.statement = ""
         names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
-        names += [s.name for s in spelling.statements]
-        dissolved = reversed(spelling.dissolved.values())  # of the same the first
-        self.dissolved = {s.expression: s.tensor for s in dissolved}
+        names += [s.name for s in definition.statements]
         self.taken = {
             *names,
             *(f"d{name}" for name in names),
@@ -51,13 +48,13 @@ class Parts:
         }
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
-            met.update(_exponentials(statement.expression))
+            met.update(_exponentials(canonical(statement.expression)))
         self.repeated = {e for e, count in met.items() if count > 1}
 
     def top(self, statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        e = statement.expression
+        e = canonical(statement.expression)
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
@@ -66,11 +63,10 @@ class Parts:
         """A sum, a reduction or a root that is an operand of something else is a part."""
         if not e.args or not tensors_in(e):
             return e
-        written, e = e, self.rebuilt(e)
+        e = self.rebuilt(e)
         carries_data = any(t.role != "scalar" for t in tensors_in(e))
         root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
-        is_part = (isinstance(e, (Add, Reduction)) or root) and carries_data
-        return self.part(e, written) if is_part else e
+        return self.part(e) if (isinstance(e, (Add, Reduction)) or root) and carries_data else e
 
     def reciprocal(self, e: Pow) -> Expr:
         """A divisor with a function in it is named as its reciprocal: where the function
@@ -100,7 +96,7 @@ class Parts:
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
             inside = self.inside if isinstance(e, Pow) else self.argument
             rebuilt = e.func(*map(inside, e.args))
-            return self.part(rebuilt, e) if e in self.repeated else rebuilt
+            return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
 
     def product(self, e: Expr) -> Expr:
@@ -121,19 +117,13 @@ class Parts:
         e = self.inside(e)
         return e.func(*map(self.inside, e.args)) if isinstance(e, Mul) else e
 
-    def part(self, e: Expr, written: Expr | None = None) -> Tensor:
-        """The name of the part ``e``: the user's, if a statement that is dissolved is what was
-        ``written`` there.
-        """
+    def part(self, e: Expr) -> Tensor:
         if e in self.found:
             return self.found[e]
         same = with_names(e, self.found_values())
-        if isinstance(e, Tensor) or same != e:
-            return same
-        if written in self.dissolved:
-            self.found[e] = self.dissolved[written]
-            return self.found[e]
-        return self.named(e, self.name_of(e))
+        if not isinstance(e, Tensor) and same == e:
+            return self.named(e, self.name_of(e))
+        return same
 
     def scaled(self, e: Expr, words: str) -> Tensor:
         """The value ``e`` that follows from the others; one for all that are equal."""

@@ -18,7 +18,6 @@ from functools import cached_property
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, log
 
-from derive.canonical import spelled
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, renamed
@@ -32,15 +31,13 @@ class Relations:
     """All values of a forward in order, and the rewritings that their definitions allow.
 
     ``parts`` are the values that the user did not name; those of them that ``scales`` made are not
-    met in the mathematics as it is written. ``unread`` are the names of statements that no value is
-    written in.
+    met in the mathematics as it is written.
     """
 
     definition: Definition
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
     scales: Scales
-    unread: frozenset[str] = frozenset()
 
     @cached_property
     def scales_after(self) -> Scales:
@@ -70,12 +67,7 @@ class Relations:
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
-        return with_names(e, self._own_values)
-
-    @cached_property
-    def _own_values(self) -> tuple[Value, ...]:
-        """The values that the forward is written in."""
-        return tuple(v for v in self.values if v.tensor.name not in self.unread)
+        return with_names(e, self.values)
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
@@ -88,7 +80,7 @@ class Relations:
         product.
         """
         found: dict[str, tuple[Expr, Value]] = {}
-        for value in reversed(self._own_values):
+        for value in reversed(self.values):
             if value.tensor.name in self.scales.made:
                 continue
             for factor, rest in self._solvable_factors(value):
@@ -144,7 +136,7 @@ class Relations:
         Nothing new is divided by: the slope is a number, or stands below the line in the function.
         """
         found: dict[Expr, tuple[Expr, Value]] = {}
-        for value in self._own_values:
+        for value in self.values:
             e, output = value.expression, value.tensor
             if isinstance(e, Pow) and e.exp == -1:
                 e, output = e.base, 1 / output
@@ -169,7 +161,7 @@ class Relations:
         ``log(s) = y - z`` from ``y = z + log(s)``.
         """
         found: dict[str, tuple[Tensor, Expr, Value]] = {}
-        for value in self._own_values:
+        for value in self.values:
             for term in Add.make_args(value.expression):
                 logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
                 if len(logarithms) != 1:
@@ -191,7 +183,7 @@ class Relations:
     @cached_property
     def divisors(self) -> frozenset[Expr]:
         """What the forward divides by, or takes the logarithm of: nowhere may that be zero."""
-        expressions = [value.expression for value in self._own_values]
+        expressions = [value.expression for value in self.values]
         powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
         logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
         found = {*(p.base for p in powers), *logarithms}
@@ -201,7 +193,7 @@ class Relations:
     def recognitions(self) -> dict[Expr, tuple[Expr, Value]]:
         """Reductions that are, up to a number or a size, the definition of a named value."""
         found: dict[Expr, tuple[Expr, Value]] = {}
-        for value in self._own_values:
+        for value in self.values:
             reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, (Sum, Max))]
             if len(reductions) != 1:
                 continue
@@ -228,25 +220,17 @@ class Relations:
 
 def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
-    spelling = spelled(definition)
-    parts = Parts(spelling)
+    parts = Parts(definition)
+    values: list[Value] = []
     scales = Scales(parts.scaled)
-    values: dict[str, list[Value]] = {}
-    for statement in spelling.definition.statements:
+    for statement in definition.statements:
         before = len(parts.found)
         expression = parts.top(statement)
         new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
-        own = values.setdefault(statement.name, [])
         for value in [*new, Value(statement.tensor, expression)]:
             before = len(parts.found)
             scales.learn(value.tensor, value.expression)
-            own += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
-            own.append(value)
-    named = {value.tensor.name for own in values.values() for value in own}
-    for statement in spelling.statements:
-        if statement.name not in named and statement.name in definition.by_name:
-            values[statement.name] = [Value(statement.tensor, statement.expression)]
-    ordered = [v for s in spelling.statements for v in values.get(s.name, ())]
-    own_parts = tuple(v for v in ordered if v.tensor.name not in definition.by_name)
-    unread = frozenset(spelling.dissolved) & definition.by_name.keys() - named
-    return Relations(definition, tuple(ordered), own_parts, scales.finished(), unread)
+            values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+            values.append(value)
+    named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
+    return Relations(definition, tuple(values), named, scales.finished())

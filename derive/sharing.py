@@ -78,23 +78,17 @@ def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> P
 
 
 def _multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
-    """A gradient that is a number times another one, which is as simple: dt = -dx."""
-    expressions = dict(statements)
+    """A gradient that is a number times another one: dt = -dx."""
+    result: Pairs = []
     for tensor, e in statements:
-        for other in (t for t in expressions if t in wanted and t != tensor):
-            whole = expressions[other]
-            ratio = e / whole if other.home == tensor.home and whole != 0 else e
-            simpler = _simplicity(statements, other, whole) < _simplicity(statements, tensor, e)
-            if isinstance(whole, (Add, Mul, Sum)) and ratio.is_Rational and e != 0 and simpler:
+        for other, whole in result:
+            ratio = e / whole if other in wanted and other.home == tensor.home else e
+            if isinstance(whole, (Add, Mul, Sum)) and ratio.is_Rational and e != 0:
                 why = f"it is {other}, up to a number"
-                expressions[tensor] = record.add(tensor, "share", e, ratio * other, why)
+                e = record.add(tensor, "share", e, ratio * other, why)
                 break
-    return [(tensor, expressions[tensor]) for tensor, _ in statements]
-
-
-def _simplicity(statements: Pairs, tensor: Tensor, e: Expr) -> tuple[int, int]:
-    """Fewer operations come first, and of as many the earlier statement."""
-    return int(e.count_ops()), [t for t, _ in statements].index(tensor)
+        result.append((tensor, e))
+    return result
 
 
 def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:

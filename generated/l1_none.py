@@ -10,8 +10,8 @@ equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
 
 The closed form:
 
-    dtarget = dlosses*sign(target - x)
-    dx = -dtarget
+    dx = -dlosses*sign(target - x)
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -229,8 +229,8 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dtarget = dlosses * (target - x).sign()
-    dx = -dtarget
+    dx = -dlosses * (target - x).sign()
+    dtarget = -dx
     return L1NoneGradients(dx, dtarget)
 
 

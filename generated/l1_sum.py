@@ -10,8 +10,8 @@ equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
 
 The closed form:
 
-    dtarget = dloss*sign(target - x)
-    dx = -dtarget
+    dx = -dloss*sign(target - x)
+    dtarget = -dx
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -232,8 +232,8 @@ def l1_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> L1SumGradients:
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
-    dtarget = dloss * torch.sign(target - x)
-    dx = -dtarget
+    dx = -dloss * torch.sign(target - x)
+    dtarget = -dx
     return L1SumGradients(dx, dtarget)
 
 

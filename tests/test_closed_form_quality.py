@@ -262,7 +262,7 @@ EXACT = {
         "dx = dy*(y*(1 - y_inverse_again) + y_inverse_again)",
     ],
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
-    "LogCosh": ["dt = dloss*tanh(t - x)/N", "dx = -dt"],
+    "LogCosh": ["dx = -dloss*tanh(t - x)/N", "dt = -dx"],
     "JSDiv": [
         "dp = dloss*log(p/(p/2 + q/2))/(2*N)",
         "dq = dloss*log(q/(p/2 + q/2))/(2*N)",

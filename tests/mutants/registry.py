@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.identities": ("test_identities.py", *REST),
     "derive.choice_rules": ("test_identities.py", *REST),
     "derive.rules": ("test_chain.py", *REST),
-    "derive.canonical": ("test_canonical.py", "test_respellings.py", "test_stability.py", *REST),
+    "derive.canonical": ("test_canonical.py", "test_stability.py", *REST),
     "derive.chain": ("test_chain.py", *REST),
     "derive.chain_proof": ("test_chain_proof.py",),
     "derive.claim": ("test_random_point.py", "test_proof.py", "test_chain_proof.py"),
