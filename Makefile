@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test fuzz mutants test-gpu test-browser test-latex site lint format exercises bench clean
+.PHONY: generate check test fuzz mutants respellings test-gpu test-browser test-latex site lint format exercises bench clean
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -47,6 +47,9 @@ test-gpu: $(READY)  ## the checks that need a GPU
 
 mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.cases": one room
 	$(BIN)/python tests/mutants/driver.py --slow $(MUTANTS)
+
+respellings: $(READY)  ## every forward in other spellings: what comes out, beside the usual one
+	cd tests && $(abspath $(BIN))/python -m respelling
 
 test-browser: $(READY)  ## the pages in a headless Chromium; installs Debian's where there is none
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
