@@ -5,7 +5,7 @@ proof.
 from dataclasses import replace
 
 import pytest
-from sympy import Mul, Rational
+from sympy import Integer, Mul, Rational
 
 import derive
 from derive import rules as rules_module
@@ -225,3 +225,25 @@ def test_the_largest_of_a_copy_is_the_largest():
         y = Max(h, C)
 
     assert prove(close(derive_chain(Copied.definition))).every_size
+
+
+def test_a_value_that_is_not_what_the_user_wrote_is_not_taken_for_it():
+    form = form_of("batch_norm")
+    relations = form.relations
+    wrong = tuple(
+        replace(v, expression=2 * v.expression) if v.tensor.name == "inv_std" else v
+        for v in relations.values
+    )
+    knowledge = replace(form.knowledge, relations=replace(relations, values=wrong))
+    values = Proofs(replace(form, knowledge=knowledge)).values.by_name
+    assert values["inv_std"].expression == form.definition.by_name["inv_std"].expression
+    assert values["xhat"].expression == form.relations.by_name["xhat"].expression
+
+
+def test_a_part_that_is_named_wrongly_proves_nothing(monkeypatch):
+    form = form_of("batch_norm")
+    wrong = changed(form, "dx", lambda e: 2 * e)
+    monkeypatch.setattr("derive.relations.Relations.with_parts", lambda _, e: Integer(0))
+    prove(form)
+    with pytest.raises(UnprovedError):
+        prove(wrong)
