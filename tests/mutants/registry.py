@@ -134,7 +134,7 @@ ELSEWHERE = (
     *("derive.class_reading", "derive.class_source", "derive.line_reader", "derive.written"),
     *("derive.python_on_tensors", "derive.called_functions", "derive.unknown_names"),
     *("derive.spellings", "derive.influence", "derive.float_range", "derive.domain"),
-    *("derive.starting", "derive.folders", "derive.version"),
+    *("derive.starting", "derive.folders", "derive.version", "derive.limits", "derive.progress"),
 )
 
 
