@@ -80,5 +80,5 @@ def _failure(chain: Chain, statement: Statement, claim: Derivative) -> str:
     return (
         f"{chain.definition.name}: d{claim.target} is unproved in the step through "
         f"{statement.name}. On explicit scalars the derivative of {statement} by {claim.target} "
-        f"is not {claim.expression}; nothing was emitted"
+        f"is not shown to be {claim.expression}; nothing was emitted"
     )

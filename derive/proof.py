@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
 
-from sympy import Expr, Integer, Symbol
+from sympy import Dummy, Expr, Integer
 
 from derive.chain import Adjoint, adjoint_of
 from derive.chain_proof import shown_adjoint
@@ -48,8 +48,8 @@ from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
-LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
+LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 
 
 @dataclass(frozen=True)
@@ -368,13 +368,14 @@ def _are_the_same(a: Expr, b: Expr) -> bool:
     """Whether two expressions are equal entry by entry, whatever the entries of their tensors, and
     the values of the sums and other nodes in them, are.
     """
-    return a == b or is_zero(_entry(a) - _entry(b))
+    entries: dict[Expr, Dummy] = {}
 
+    def entry(e: Expr) -> Expr:
+        if isinstance(e, (Tensor, ArrayNode)):
+            return entries.setdefault(e, Dummy(real=True, positive=e.is_positive or None))
+        return with_args(e, map(entry, e.args)) if e.args else e
 
-def _entry(e: Expr) -> Expr:
-    if isinstance(e, (Tensor, ArrayNode)):
-        return Symbol(str(e), real=True, positive=e.is_positive or None)
-    return with_args(e, map(_entry, e.args)) if e.args else e
+    return a == b or is_zero(entry(a) - entry(b))
 
 
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
@@ -382,7 +383,7 @@ def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
     return (
         f"{form.definition.name}: {statement.tensor} is unproved. On explicit scalars with "
         f"{shown} the derivative of {form.definition.output} by {statement.of} is not "
-        f"{statement.expression}; nothing was emitted"
+        f"shown to be {statement.expression}; nothing was emitted"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from sympy import Integer, Mul, Rational
 
 import derive
+from derive import claim
 from derive import rules as rules_module
 from derive.chain import derive_chain
 from derive.claim import holds_for_every_size
@@ -16,7 +17,7 @@ from derive.errors import UnprovedError
 from derive.every_size import IndexedForward
 from derive.identities import Identity
 from derive.nodes import ArrayNode, Max, Sum
-from derive.proof import Proofs, batches_of, prove
+from derive.proof import Proofs, batches_of, prove, proved_gradient
 from derive.symbols import Tensor, axes_of
 
 
@@ -247,3 +248,30 @@ def test_a_part_that_is_named_wrongly_proves_nothing(monkeypatch):
     prove(form)
     with pytest.raises(UnprovedError):
         prove(wrong)
+
+
+def test_a_gradient_rests_on_those_that_it_reads():
+    """The formula of ``dx`` is right given ``dh``; what stands for ``dh`` is not."""
+
+    class Inner(derive.Forward):
+        x = derive.Input(N, C)
+        h = x**2
+        y = h**3
+
+    form = close(derive_chain(Inner.definition))
+    dh = form.chain.by_name["dh"]
+    wrong = replace(form, closed={**form.closed, "dh": 2 * form.closed["dh"]})
+    claimed = replace(form.by_name["dx"], expression=2 * form.by_name["dx"].expression)
+    assert dh.of.role == "statement" and "dh" not in form.by_name
+    with pytest.raises(UnprovedError, match="dh is unproved"):
+        proved_gradient(wrong, claimed)
+
+
+def test_it_is_proved_for_every_size_only_if_what_it_reads_is(monkeypatch):
+    form = form_of("batch_norm")
+    right = claim.holds_for_every_size
+    unshown = Proofs(form).step(form.chain.by_name["dxhat"]).claims[0][0]
+    monkeypatch.setattr(claim, "holds_for_every_size", lambda c, n: c != unshown and right(c, n))
+    proved = prove(form)
+    every_size = {str(g.tensor): g.every_size for g in proved.gradients}
+    assert every_size["dgain"] and every_size["dbias"] and not every_size["dx"]
