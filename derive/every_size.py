@@ -228,13 +228,13 @@ class IndexedForward:
         return IndexedSum(e, *limits) if limits else e
 
 
-def vanishes(e: Expr, thorough: bool = True) -> bool:
+def vanishes(e: Expr) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
     e = normal_form(e)
-    return is_zero(e, thorough) or _vanishes_under_sums(e, thorough)
+    return is_zero(e) or _vanishes_under_sums(e)
 
 
-def _vanishes_under_sums(e: Expr, thorough: bool) -> bool:
+def _vanishes_under_sums(e: Expr) -> bool:
     """Whether what is summed is zero once sums over the same indices are one sum, as in
     sum(f) - sum(f**2) - sum(f*(1 - f)).
     """
@@ -245,7 +245,7 @@ def _vanishes_under_sums(e: Expr, thorough: bool) -> bool:
         limits = sums[0].limits if len(sums) == 1 else ()
         inside = Mul(*(f for f in factors if f not in sums), sums[0].function) if limits else term
         totals[limits] = totals.get(limits, Integer(0)) + inside
-    return any(totals) and all(is_zero(total, thorough) for total in totals.values())
+    return any(totals) and all(map(is_zero, totals.values()))
 
 
 @lru_cache(maxsize=8192)

@@ -91,9 +91,9 @@ def _without_squares(e: Expr) -> tuple[Expr, Expr]:
     return Mul(*odd), Mul(*indicators)
 
 
-def is_zero(e: Expr, thorough: bool = True) -> bool:
+def is_zero(e: Expr) -> bool:
     """Whether ``e`` is zero for all values of its symbols. Exact; see the module's docstring."""
-    return ZeroTest().is_zero(e, thorough)
+    return ZeroTest().is_zero(e)
 
 
 class ZeroTest:
@@ -116,11 +116,8 @@ class ZeroTest:
         self.marks: dict[Expr, int | None] = {}
         self.random = random.Random(0)
 
-    def is_zero(self, e: Expr, thorough: bool = True) -> bool:
-        """Whether ``e`` is zero. Unless ``thorough``, no look is taken under roots and bars.
-
-        That is fast, and for most that is zero it is enough.
-        """
+    def is_zero(self, e: Expr) -> bool:
+        """Whether ``e`` is zero for all values of its symbols."""
         if e == 0:
             return True
         if not self._note_shares(e):
@@ -128,9 +125,7 @@ class ZeroTest:
         rational = self.rational(e)
         if rational not in self.tested:
             self.tested[rational] = self._vanishes_as_it_stands(rational)
-        if self.tested[rational] or not thorough:
-            return self.tested[rational]
-        if self._vanishes_by_solutions(rational):
+        if self.tested[rational] or self._vanishes_by_solutions(rational):
             return True
         if self._vanishes_apart(e) or self._vanishes_in_full(rational):
             return True
