@@ -80,10 +80,11 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
         while block in body.places or block == name:
             block, number = f"{snake}_{number}", number + 1
         placed = _instantiated(body, block, pending.call, place)
-        if set(placed.axes) != set(pending.axes):
+        here = axes_of(placed)
+        if here != set(pending.axes):
             raise NotationError(
                 f"{pending.call.definition.name}(...) has its result along "
-                f"{', '.join(map(str, placed.axes))} here, because the names of its own axes are "
+                f"{', '.join(sorted(map(str, here)))} here, because the names of its own axes are "
                 "taken",
                 "give the call a line and a name of its own",
             )
@@ -245,7 +246,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         last = statement.tensor == definition.output
         name = block if last else f"{block}_{statement.name}"
         value = translated(statement.expression, tensors, axes)
-        if is_constant(value) and not last:
+        if is_constant(value):
             tensors[statement.name] = value  # of the numbers that it was called with
             continue
         tensors[statement.name] = body.state(name, value, place, block)

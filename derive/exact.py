@@ -181,8 +181,8 @@ class ZeroTest:
             return e
         if isinstance(e, (Add, Mul)):
             return e.func(*map(self.rational, e.args))
-        if isinstance(e, exp):
-            return self._exponential(e.exp)
+        if isinstance(e, exp) or e is S.Exp1:
+            return self._exponential(e.as_base_exp()[1])
         if isinstance(e, Pow):
             return self._power(e)
         if isinstance(e, (Abs, sign)):
@@ -317,6 +317,8 @@ class ZeroTest:
     def _marked(self, e: Expr) -> int | None:
         if e.is_Rational:
             return e.p * pow(e.q, -1, PRIME) % PRIME if e.q % PRIME else None
+        if e in self.definitions:
+            return self._fingerprint(self.definitions[e])
         if e.is_Symbol:
             return None if self._is_one_of_two(e) else self.random.randrange(1, PRIME)
         if not isinstance(e, (Add, Mul, Pow)):

@@ -18,7 +18,7 @@ from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Reduction, Reshaping, Sum
 from derive.statements import known_signs
-from derive.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
 
@@ -64,9 +64,9 @@ class Parts:
         if not e.args or not tensors_in(e):
             return e
         e = self.rebuilt(e)
-        carries_data = any(t.role != "scalar" for t in tensors_in(e))
         root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
-        return self.part(e) if (isinstance(e, (Add, Reduction)) or root) and carries_data else e
+        is_part = (isinstance(e, (Add, Reduction)) or root) and not is_constant(e)
+        return self.part(e) if is_part else e
 
     def reciprocal(self, e: Pow) -> Expr:
         """A divisor with a function in it is named as its reciprocal: where the function
@@ -162,13 +162,13 @@ class Parts:
 
 def _exponentials(e: Expr) -> list[Expr]:
     """Every exponential that is written in ``e``, each as often as it is written."""
-    own = [e] if isinstance(e, exp) and tensors_in(e) else []
+    own = [e] if isinstance(e, exp) and not is_constant(e) else []
     return own + [found for arg in e.args for found in _exponentials(arg)]
 
 
 def _is_reciprocal(e: Expr) -> bool:
     """Whether ``e`` divides by a sum with a function in it, entry by entry."""
-    if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative):
+    if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative) or is_constant(e):
         return False
     functions = [f for f in e.base.atoms(Function) if is_evaluated(f)]
     return isinstance(e.base, Add) and not e.has(Reduction) and bool(functions)

@@ -19,7 +19,7 @@ from derive.nodes import OneHot, Reduction, Sum
 from derive.shares import is_share
 from derive.statements import known_signs
 from derive.steps import Record
-from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
 Pairs = list[tuple[Tensor, Expr]]
 
@@ -221,9 +221,9 @@ def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:
 def _nameable(e: Expr) -> list[Expr]:
     if isinstance(e, (OneHot, Compared)) or not e.args:
         return []
-    root = isinstance(e, Pow) and not e.exp.is_Integer and bool(tensors_in(e))
-    call = isinstance(e, Function) and bool(tensors_in(e))
-    own = [e] if isinstance(e, Reduction) or root or call or is_share(e) else []
+    root = isinstance(e, Pow) and not e.exp.is_Integer
+    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
+    own = [e] if costly and not is_constant(e) else []
     return own + [found for arg in e.args for found in _nameable(arg)]
 
 

@@ -58,6 +58,11 @@ other = Indicator(0, "another row")
         log(p * q) - log(p) - log(q),
         log(2 * exp(x) + 2 * exp(y)) - log(2) - log(exp(x) + exp(y)),
         log(exp(x) / (exp(x) + exp(y))) - x + log(exp(x) + exp(y)),
+        # one argument that is written as two different quotients
+        tanh(exp(x) / (1 + exp(x))) - tanh(1 / (1 + exp(-x))),
+        exp(y * exp(x) / (1 + exp(x))) - exp(y / (1 + exp(-x))),
+        log(2 + (x**2 - 1) / (x - 1)) - log(x + 3),
+        exp(exp(x) / (1 + exp(x))) * exp(1 - 1 / (1 + exp(-x))) - exp(1),
         i1 * i2,
         i1**3 - i1,
         Piecewise((x, x < y), (y, True)) * Piecewise((y, x < y), (x, True)) - x * y,

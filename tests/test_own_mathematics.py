@@ -6,9 +6,18 @@ Each is compared with a reference typed by hand in plain torch.
 import pytest
 import torch
 import torch.nn.functional as F
-from forwards import write
-from generating import assert_same_gradients, draw, forward_file, generated, labels
+from forwards import HEAD, write
+from generating import (
+    assert_same_gradients,
+    draw,
+    forward_file,
+    generated,
+    labels,
+    module_from,
+)
 
+from codegen.driver import generate
+from derive.library import forwards_from
 from derive.nodes import Max, Sum
 
 
@@ -154,3 +163,30 @@ def test_one_file_may_hold_several_forwards_and_compose_them(tmp_path):
     assert_same_gradients(function, net, draw(6, 3), draw(3, 4, seed=7), GAIN, BIAS, TARGET)
     assert "batch_norm_xhat" in module.NetAtoms._fields  # the block has the name of the forward
     assert "loss_probs" in module.NetAtoms._fields  # or that of its assignment
+
+
+NUMBERS = {
+    "Divided": "y = x / (2 + tanh(1))",
+    "Repeated": "t = Scalar(0.5); y = x * exp(-t) + exp(x) * exp(exp(-t)) / (1 + exp(-t))",
+    "Rooted": "t = Scalar(0.5); y = x * sqrt(t + 2) / (sqrt(t + 2) + log(3))",
+    "Sized": "y = x / (sqrt(N + 2) + log(C + 1))",
+    "Sharing": "t = Scalar(0.5); y = x / (1 + exp(-t)) + exp(exp(t) / (1 + exp(t))) * x**2",
+    "Named": "v = Gain(w=2); y = v * x + exp(v) * x**2",
+    "Written": "t = Scalar(0.5); y = Gain(t) * x + exp(Gain(t)) * x**2",
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_no_tensor_is_in_is_a_number_in_the_code(name, tmp_path):
+    """It is no value of the forward: nothing to save, and nothing for torch's functions."""
+    lines = "\n    ".join(["x = Input(N, C)", *NUMBERS[name].split("; ")])
+    gain = "class Gain(Forward):\n    w = Input()\n    y = exp(w) / (1 + exp(w))"
+    file = tmp_path / "numbers.py"
+    file.write_text(f"{HEAD}\n\n{gain}\n\n\nclass {name}(Forward):\n    {lines}\n")
+    (forward,) = [f for f in forwards_from(file) if f.__name__ == name]
+    result = generate(forward)
+    assert {t.name for t in result.proved.closed_form.saved} <= {"x", "t"}
+    module = module_from(result.text, tmp_path, name)
+    function, atoms = getattr(module, name.lower()), getattr(module, f"{name.lower()}_atoms")
+    x = draw(3, 4)
+    assert_same_gradients(function, lambda x: atoms(x).y, x)
