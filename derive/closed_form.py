@@ -147,7 +147,7 @@ class ClosedForm:
 class Simplifier:
     """What brings gradients to closed form, and what it has brought there: drafts that differ in
     the names that they keep have most of their gradients in common. ``spelled`` is the chain of
-    the forward in its one spelling (``canonical.py``).
+    the forward in its one spelling (``canonical.py``). ``eliminated``: something was to eliminate.
     """
 
     chain: Chain
@@ -155,15 +155,18 @@ class Simplifier:
     knowledge: Facts
     eliminate: bool
     done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
+    eliminated: bool = False
 
     def closed(self, e: Expr, target: Tensor, record: Record) -> Expr:
         """The closed form of ``e``, the gradient ``target``; its steps go to ``record``."""
         if (e, target) not in self.done:
-            own = Record()
-            self.done[e, target] = (
-                _closed(e, target, self.knowledge, self.eliminate, own),
-                tuple(own.steps),
+            forms = _forms(e, target, self.knowledge, self.eliminate)
+            best, own = min(
+                forms, key=lambda form: preference([(target, form[0])], self.knowledge.relations)
             )
+            self.done[e, target] = best, tuple(own.steps)
+            rules = {step.rule for _, tried in forms for step in tried.steps}
+            self.eliminated = self.eliminated or elimination.name in rules
         closed, steps = self.done[e, target]
         record.steps.extend(steps)
         return closed
@@ -224,6 +227,8 @@ def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
             if best is None or form.preference < best.preference:
                 best = form
                 yield best
+        if simplifier.eliminate and not simplifier.eliminated:
+            return  # without eliminations it is the same
 
 
 def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
@@ -351,9 +356,9 @@ def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record:
     return Integer(0)
 
 
-def _closed(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool, record: Record) -> Expr:
-    """The cheapest of several forms: multiplied out and factored again, or only simplified where
-    it stands.
+def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[tuple[Expr, Record]]:
+    """Closed forms of ``e``, each with its steps: multiplied out and factored again, or only
+    simplified where it stands.
     """
     rules = (inversion, elimination) if eliminate else (inversion,)
     multiplied_out, together = Record(), Record()
@@ -375,9 +380,7 @@ def _closed(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool, record: 
     if divisors(gathered) and named != gathered:
         named = normal_form(named, target, gentle, knowledge, cancelled)
         forms.append((_factored(named, target, cancelled), cancelled))
-    best, steps = min(forms, key=lambda form: preference([(target, form[0])], knowledge.relations))
-    record.steps.extend(steps.steps)
-    return best
+    return forms
 
 
 def _factored(e: Expr, target: Tensor, record: Record) -> Expr:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Abs, Add, Expr, Piecewise, cosh, exp, expand, log, nan, zoo
+from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, cosh, exp, expand, log, nan, zoo
 
 from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive
@@ -60,15 +60,20 @@ class Definitions:
 
     def unfolded(self, e: Expr) -> Expr:
         """``e`` with the values in it that are made of exponentials entry by entry written out."""
-        found = {t: self._pointwise(t) for t in tensors_in(e) if t.name in self.known}
+        found = {t: self._pointwise(t) for t in tensors_in(e)}
         return e.xreplace({t: inside for t, inside in found.items() if inside.has(exp, cosh)})
 
-    def _pointwise(self, t: Tensor) -> Expr:
-        """The definition of a value in terms of inputs, or the value where it has sums in it."""
-        definition = self.definition_of(t)
-        if definition.has(Reduction, Reshaping, Piecewise):
-            return t
-        return self.unfolded(definition)
+    def _pointwise(self, e: Expr) -> Expr:
+        """``e`` with its values written out, but for those that have sums in them. What a function
+        is taken of stays under its name, a logarithm apart: no factor comes out of a function.
+        """
+        if isinstance(e, (Add, Mul, Pow, log)):
+            inside = {arg: self._pointwise(arg) for arg in e.args}
+            return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
+        definition = self.definition_of(e)
+        if definition is None or definition.has(Reduction, Reshaping, Piecewise):
+            return e
+        return self._pointwise(definition)
 
     def definition_of(self, node: Expr) -> Expr | None:
         """The definition of a value, along the axes along which it is met; None for all else."""

@@ -92,8 +92,6 @@ def _grouped(terms: list[Powers]) -> Expr:
     others = [term for term in terms if not term.get(base, S.Zero).is_positive]
     common = _common(inside)
     group = _product(common) * _grouped([_without(term, common) for term in inside])
-    plain = Add(*map(_product, inside))
-    group = group if group.count_ops() <= plain.count_ops() else plain
     return group + (_grouped(others) if len(others) > 1 else _product(others[0]))
 
 

@@ -220,7 +220,7 @@ class Proofs:
         """
         chain = self.form.chain
         adjoint = chain.by_name[adjoint_of(statement.of).name]
-        written = inlined(self.form, statement.expression, self.kept - {statement.of.name})
+        written = self._inlined(statement.expression, self.kept - {statement.of.name})
         met = {t.name for e in (adjoint.expression, written) for t in _adjoints_in(e)}
         read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
         grounds = [self.step(adjoint), *map(self.closed, read)]
@@ -251,7 +251,7 @@ class Proofs:
         form, free = self.form, self.kept - {statement.of.name}
         while True:
             left, right = (
-                self._in_parts(inlined(form, e.expression, free)) for e in (statement, adjoint)
+                self._in_parts(self._inlined(e.expression, free)) for e in (statement, adjoint)
             )
             here, there = ({t.name[1:] for t in _adjoints_in(e)} & free for e in (left, right))
             one_sided = here ^ there if here and there else set()
@@ -260,6 +260,13 @@ class Proofs:
             if not here | there:
                 return
             free = free - {min(one_sided or here | there, key=form.definition.position.get)}
+
+    @cached_property
+    def again(self) -> dict[Tensor, Tensor]:
+        return computed_again(self.form)
+
+    def _inlined(self, e: Expr, cuts: Collection[str]) -> Expr:
+        return inlined(self.form, e, cuts, self.again)
 
     def _in_parts(self, e: Expr) -> Expr:
         """``e`` with what is a part of the forward under its name, if it is the same then."""
@@ -327,16 +334,15 @@ def without_parts(e: Expr, relations: Relations) -> Expr:
     return e
 
 
-def inlined(form: ClosedForm, e: Expr, cuts: Collection[str]) -> Expr:
-    """``e`` in the upstream gradient, the gradients of the cuts, and values of the forward alone.
-    What is a value computed again is that value, if it is proved to be.
+def inlined(
+    form: ClosedForm, e: Expr, cuts: Collection[str], again: Mapping[Tensor, Tensor]
+) -> Expr:
+    """``e`` in the upstream gradient, the gradients of the cuts, and values of the forward alone;
+    what is computed ``again`` is that value.
     """
     given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
-    values = {t: value for t, value in form.again.items() if _is_computed_again(form, t)}
     while True:
-        e = e.xreplace(
-            {t: along(values[t.at_home], t) for t in tensors_in(e) if t.at_home in values}
-        )
+        e = e.xreplace({t: along(again[t.at_home], t) for t in tensors_in(e) if t.at_home in again})
         inner = [t for t in _adjoints_in(e) if t.name not in given]
         if not inner:
             return e
@@ -348,14 +354,32 @@ def _of_backward(form: ClosedForm, name: str) -> Expr:
     return form.by_name[name].expression if name in form.by_name else form.closed[name]
 
 
-def _is_computed_again(form: ClosedForm, again: Tensor) -> bool:
-    """Whether a statement of the closed form is proved to be the value that it stands for. Both are
-    taken entry by entry, so this holds for every size.
+def computed_again(form: ClosedForm) -> dict[Tensor, Tensor]:
+    """The statements of the closed form that are proved to be a value of the forward, with that
+    value. Both are taken entry by entry, so this holds for every size.
     """
-    claim = form.by_name[again.name].expression
-    while nested := [t for t in tensors_in(claim) if t.role == "adjoint"]:
-        claim = written_in(claim, {t: along(form.by_name[t.name].expression, t) for t in nested})
-    value, known = form.again[again], {t.at_home for t in tensors_in(claim)}
+    shown: dict[Tensor, Tensor] = {}
+    for statement in form.statements:
+        value = form.again.get(statement.tensor)
+        if value is not None and _is_computed_again(form, statement, value, shown):
+            shown[statement.tensor] = value
+    return shown
+
+
+def _is_computed_again(
+    form: ClosedForm, again: ClosedStatement, value: Tensor, shown: Mapping[Tensor, Tensor]
+) -> bool:
+    """Whether the statement ``again`` is ``value``; what it reads of those that are ``shown`` is
+    the value that they are.
+    """
+
+    def read(t: Tensor) -> Expr:
+        return along(shown.get(t.at_home, form.by_name[t.name].expression), t)
+
+    claim = again.expression
+    while nested := _adjoints_in(claim):
+        claim = written_in(claim, {t: read(t) for t in nested})
+    known = {t.at_home for t in tensors_in(claim)}
     while unknown := [t for t in tensors_in(value) if t.at_home not in known]:
         if any(t.name not in form.relations.by_name for t in unknown):
             return False

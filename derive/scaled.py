@@ -175,7 +175,8 @@ class Scales:
             safe = scaled is None or self.values.is_nonpositive(scaled.exponent)
             return set() if safe else {e}
         if isinstance(e, exp):
-            return set() if self.values.is_nonpositive(self.values.unfolded(e.exp)) else {e}
+            unfolded = (write(e.exp) for write in (lambda u: u, self.values.unfolded))
+            return set() if any(map(self.values.is_nonpositive, unfolded)) else {e}
         if isinstance(e, (cosh, sinh)):
             return {e}
         if isinstance(e, Pow) and e.exp.is_negative and self._may_be_none(e.base):

@@ -17,7 +17,7 @@ from derive.errors import QuestionError
 from derive.matrix_example import SIZE, AxisSum, recognised_products
 from derive.nodes import ArgMax, OneHot, Sum
 from derive.presentation.document import Block, Group, Matrix, Prose, Words
-from derive.proof import Proved, inlined, without_parts
+from derive.proof import Proved, computed_again, inlined, without_parts
 from derive.small_batch import Entries, SmallBatch
 from derive.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
 
@@ -109,7 +109,8 @@ def _introduction(proved: Proved, sizes, matrices: Iterable[Matrix]) -> Words:
 def _small_batch(form: ClosedForm, statement: ClosedStatement, sizes) -> Matrix:
     """A closed form on explicit scalars: one for each entry of every value of the forward."""
     kept = {s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"}
-    expression = inlined(form, statement.expression, kept - {statement.of.name})
+    cuts = kept - {statement.of.name}
+    expression = inlined(form, statement.expression, cuts, computed_again(form))
     expression = without_parts(expression, form.relations)
     batch = SmallBatch(form.definition, sizes, free=frozenset(form.definition.by_name))
     values = {t.name: _scalars(batch, t) for t in tensors_in(expression)}
