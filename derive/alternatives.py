@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
@@ -53,15 +54,17 @@ def preference(pairs: Pairs, relations: Relations) -> Preference:
     return risks, cost_of(pairs, relations.definition.output)
 
 
-def divisors(e: Expr) -> set[Expr]:
+@lru_cache(maxsize=8192)
+def divisors(e: Expr) -> frozenset[Expr]:
     """The tensors, and expressions in tensors, that ``e`` divides by."""
     powers = (p for p in e.atoms(Pow) if p.exp.could_extract_minus_sign())
-    return {p.base for p in powers if not is_constant(p.base)}
+    return frozenset(p.base for p in powers if not is_constant(p.base))
 
 
-def _compared(e: Expr) -> set[Tensor]:
+@lru_cache(maxsize=8192)
+def _compared(e: Expr) -> frozenset[Tensor]:
     """The tensors that conditions in ``e`` compare, where these are choices."""
-    return {t.at_home for side in e.atoms(Compared) for t in tensors_in(side)}
+    return frozenset(t.at_home for side in e.atoms(Compared) for t in tensors_in(side))
 
 
 def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
@@ -88,12 +91,12 @@ def _tried(pairs: Pairs, rewriting: Rewriting) -> tuple[Pairs, list[Step]]:
 def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
     relations = knowledge.relations
     read = {t.at_home for _, e in pairs for t in tensors_in(e) if t.name in relations.by_name}
+    dividing = {divisor for _, e in pairs for divisor in divisors(e)}
+    deciding = {compared for _, e in pairs for compared in _compared(e)}
     for value in sorted(read, key=lambda t: relations.position[t.name]):
         if value.name in relations.logarithms:
             yield from _logarithms(*relations.logarithms[value.name], knowledge)
-        divides = any(value in divisors(e) for _, e in pairs)
-        compared = any(value in _compared(e) for _, e in pairs)
-        if _is_computed_again(value, divides, knowledge, compared):
+        if _is_computed_again(value, value in dividing, knowledge, value in deciding):
             once = relations.unfolded(value)
             for definition in dict.fromkeys((once, _in_full(once, knowledge))):
                 yield _unfolding(value, definition)

@@ -47,7 +47,7 @@ from derive.facts import Facts, along
 from derive.identities import elimination, identities, inversion
 from derive.limits import Stage, look
 from derive.logarithms import picked_logarithms, split_logarithms
-from derive.nodes import Reshaping, Sum
+from derive.nodes import Reshaping, Sum, sums_in
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
@@ -439,7 +439,7 @@ def _met_in_contractions(chain: Chain) -> set[str]:
     met = {
         t.name
         for adjoint in chain.adjoints
-        for node in adjoint.expression.atoms(Sum)
+        for node in sums_in(adjoint.expression)
         if is_contraction(node)
         for t in tensors_in(node)
         if t.role == "adjoint"
@@ -451,7 +451,7 @@ def _met_in_contractions(chain: Chain) -> set[str]:
 
 
 def _has_contraction(e: Expr) -> bool:
-    return any(map(is_contraction, e.atoms(Sum)))
+    return any(map(is_contraction, sums_in(e)))
 
 
 def _is_computed(e: Expr) -> bool:

@@ -17,7 +17,7 @@ from sympy import Expr, Mul
 
 from derive.cost import is_contraction
 from derive.factoring import factored
-from derive.nodes import Sum, summed
+from derive.nodes import Sum, summed, sums_in
 from derive.relations import Relations
 from derive.steps import Record
 from derive.symbols import Tensor, axes_of, tensors_in
@@ -43,7 +43,7 @@ def _with_a_common_sum(statements: Pairs, relations: Relations) -> dict[Expr, Ex
     sums = dict.fromkeys(
         node
         for _, e in statements
-        for node in sorted(e.atoms(Sum), key=lambda n: n.sort_key())
+        for node in sums_in(e)
         if not is_contraction(node) and not node.operand.has(Sum)
     )
     for first, second in permutations(sums, 2):

@@ -28,7 +28,7 @@ from derive.errors import UnprovedError
 from derive.facts import Facts, along
 from derive.line_proof import UNPROVED, Line, proved_lines
 from derive.logarithms import picked_logarithms, split_logarithms
-from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
+from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, sums_in
 from derive.parts import Value
 from derive.relations import Relations
 from derive.symbols import Tensor, tensors_in
@@ -125,7 +125,7 @@ def _about_the_mean(e: Expr, relations: Relations) -> Expr:
 
     The difference of a mean square and a squared mean has no digit left where the mean is large.
     """
-    for total in sorted(e.atoms(Sum), key=lambda node: node.sort_key()):
+    for total in sums_in(e):
         if not isinstance(total.operand, Pow) or total.operand.exp != 2:
             continue
         entry, count = total.operand.base, Mul(*map(relations.size, total.axes))

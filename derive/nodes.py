@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from sympy import Basic, Expr, Integer
 
@@ -198,6 +199,12 @@ def _check_entry(number: Expr, axis: Axis) -> None:
             f"OneHot({number}, {axis}): {axis} has the entries 0 .. {axis.length - 1}",
             "pick one of them",
         )
+
+
+@lru_cache(maxsize=8192)
+def sums_in(e: Expr) -> tuple[Sum, ...]:
+    """The sums met in ``e``, in canonical order."""
+    return tuple(sorted(e.atoms(Sum), key=lambda node: node.sort_key()))
 
 
 def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sympy import Add, Expr, Function, Mul, Pow, exp
 
@@ -191,9 +192,7 @@ def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
     """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
     of it.
     """
-    exact = {part.expression: part.tensor for part in parts}
-    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
-    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
+    exact, sums, roots = _by_form(tuple(parts))
 
     def named(node):
         if node in exact:
@@ -216,6 +215,17 @@ def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
         return None
 
     return everywhere(e, named)
+
+
+@lru_cache(maxsize=64)
+def _by_form(parts: tuple[Value, ...]):
+    """The tensors of parts by what they are; those of sums, with their factors, by the sum without
+    it; and the parts that are powers by their base.
+    """
+    exact = {part.expression: part.tensor for part in parts}
+    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
+    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
+    return exact, sums, roots
 
 
 def _primitive(e: Add) -> tuple[Expr, Expr]:

@@ -17,7 +17,7 @@ from sympy import Expr, preorder_traversal
 from derive.choices import written_in
 from derive.cost import entries, is_contraction
 from derive.facts import Facts, along
-from derive.nodes import ArrayNode, Sum
+from derive.nodes import ArrayNode, sums_in
 from derive.statements import known_signs
 from derive.steps import Record
 from derive.symbols import Tensor, tensors_in
@@ -57,7 +57,7 @@ def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:
     whole = {
         t.at_home
         for _, e in statements
-        for node in e.atoms(Sum)
+        for node in sums_in(e)
         if is_contraction(node)
         for t in tensors_in(node)
     }

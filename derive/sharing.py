@@ -15,7 +15,7 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
 
 from derive.choices import Compared
 from derive.cost import is_contraction
-from derive.nodes import OneHot, Reduction, Sum
+from derive.nodes import OneHot, Reduction, Sum, sums_in
 from derive.shares import is_share
 from derive.statements import known_signs
 from derive.steps import Record
@@ -97,7 +97,7 @@ def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs
     """
     found: dict[Expr, Tensor] = {}
     for _, e in statements:
-        for node in sorted(filter(is_contraction, e.atoms(Sum)), key=lambda n: n.sort_key()):
+        for node in filter(is_contraction, sums_in(e)):
             for adjoint in (t for t in node.operand.args if isinstance(t, Tensor)):
                 alike = [f for f in node.operand.args if axes_of(f) == axes_of(adjoint)]
                 if adjoint.role == "adjoint" and len(alike) > 1 and adjoint.axes == adjoint.home:
@@ -112,12 +112,13 @@ def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs
 
 def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
     """A sum that is a gradient is used under its name, also where that is a fraction of it."""
-    for tensor, _ in list(statements):
-        e = dict(statements)[tensor]
-        factors = Mul.make_args(e)
+    for i, (tensor, _) in enumerate(statements):
+        factors = Mul.make_args(statements[i][1])
         total = next((f for f in factors if isinstance(f, Sum)), None)
+        if total is None or not any(total in sums_in(e) for t, e in statements if t != tensor):
+            continue
         rest = [f for f in factors if f is not total]
-        if total is not None and axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
+        if axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
             why = f"that sum is {tensor}" + (", up to its divisor" if rest else "")
             multiple = tensor / Mul(*rest)
             statements = _replaced(statements, total, multiple, why, record, skip=tensor)
