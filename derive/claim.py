@@ -25,6 +25,7 @@ from derive.chain import adjoint_of
 from derive.definition import Definition
 from derive.every_size import IndexedForward, NotShown, vanishes
 from derive.exact import Indicator, ZeroTest
+from derive.fractions import TooLarge
 from derive.limits import look
 from derive.random_point import RandomPoint
 from derive.small_batch import SmallBatch, TotalDerivative, with_definitions
@@ -81,7 +82,7 @@ class Equality:
 
 
 Claim = Derivative | Equality
-NOT_DECIDED = (ZeroDivisionError, RecursionError, NotImplementedError)
+NOT_DECIDED = (ZeroDivisionError, RecursionError, NotImplementedError, TooLarge)
 POINTS = 6  # so that no sign or place that is drawn hides a difference
 
 
@@ -184,12 +185,14 @@ class Shown:
         return ProvedGradient(self.tensor, sizes, bool(self.every_size))
 
 
-def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
+def proved_on(claim: Claim, batch: Batch, most: int | None = None) -> set[str] | None:
     """The statements whose definitions the claim needs, where its difference is exactly zero in
     every entry for this batch: in one of each kind, and so in all that are renumberings of it.
-    None where it is not shown to be.
+    None where it is not shown to be, in at most so many products of terms for each if ``most`` is
+    given.
     """
     needed: set[str] = set()
+    batch.test.most = most
     for difference in claim.on(batch.scalars):
         look()
         found = _proved_with(difference, batch)
@@ -197,6 +200,11 @@ def proved_on(claim: Claim, batch: Batch) -> set[str] | None:
             return None
         needed.update(found)
     return needed
+
+
+def may_hold(claim: Claim, batch: Batch) -> bool:
+    """Whether the difference is zero at random numbers; what is not even that is refuted."""
+    return all(batch.may_vanish(e, batch.met(e)) for e in claim.on(batch.scalars))
 
 
 def holds_for_every_size(claim: Claim, needed: Collection[str]) -> bool:

@@ -97,9 +97,13 @@ def is_zero(e: Expr) -> bool:
 
 
 class ZeroTest:
-    """The indeterminates met so far; one instance serves many expressions over the same values."""
+    """The indeterminates met so far; one instance serves many expressions over the same values.
+
+    With ``most`` no more than so many products of terms are made for one question: `TooLarge`.
+    """
 
     def __init__(self):
+        self.most: int | None = None
         self.known: dict[Expr, Expr] = {}
         self.seen: set[Expr] = set()
         self.tested: dict[Expr, bool] = {}
@@ -397,7 +401,7 @@ class ZeroTest:
             if not symbols:
                 return expand(e) == 0
             polynomials, *_ = ring(symbols, QQ)
-            numerator = Fractions(polynomials).of(e).numerator
+            numerator = Fractions(polynomials, self.most).of(e).numerator
             numerator = self._reduced(numerator, symbols)
             if numerator == 0:
                 return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from sympy import QQ, Add, Expr, Mul
 
 
@@ -16,10 +18,17 @@ class Fraction:
         self.numerator, self.denominator = numerator, denominator
 
 
-class Fractions:
-    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers."""
+class TooLarge(ArithmeticError):
+    """More terms were multiplied than was allowed."""
 
-    def __init__(self, polynomials):
+
+class Fractions:
+    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers:
+    with at most so many products of two terms, if ``most`` is given. Raises `TooLarge`.
+    """
+
+    def __init__(self, polynomials, most: int | None = None):
+        self.left = most
         self.ring = polynomials
         self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
         self.place = {symbol: i for i, symbol in enumerate(polynomials.gens)}
@@ -46,7 +55,9 @@ class Fractions:
         power = int(e.exp)
         if power < 0:
             base, power = self._inverse(base), -power
-        return Fraction(base.numerator**power, {f: p * power for f, p in base.denominator.items()})
+        return Fraction(
+            self._power(base.numerator, power), {f: p * power for f, p in base.denominator.items()}
+        )
 
     def _sum(self, terms: list[Fraction]) -> Fraction:
         """Terms over the same sums first: what cancels there never meets the other denominators."""
@@ -74,7 +85,19 @@ class Fractions:
         denominator = dict(a.denominator)
         for factor, power in b.denominator.items():
             denominator[factor] = denominator.get(factor, 0) + power
-        return Fraction(a.numerator * b.numerator, denominator)
+        return Fraction(self._multiplied(a.numerator, b.numerator), denominator)
+
+    def _multiplied(self, a, b):
+        if self.left is not None:
+            self.left -= len(a) * len(b)
+            if self.left < 0:
+                raise TooLarge
+        return a * b
+
+    def _power(self, polynomial, power: int):
+        if len(polynomial) < 2 or power == 1:
+            return polynomial**power
+        return reduce(self._multiplied, [polynomial] * power)
 
     def _inverse(self, a: Fraction) -> Fraction:
         if a.numerator == 0:
@@ -94,5 +117,5 @@ class Fractions:
             if factor in self.place:
                 monomial[self.place[factor]] += power
             elif power:
-                polynomial = polynomial * factor**power
+                polynomial = self._multiplied(polynomial, self._power(factor, power))
         return polynomial.mul_monom(tuple(monomial))

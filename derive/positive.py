@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Add, Expr, Mul, Pow, Rational, S, cancel, exp, expand, log
+from sympy import (
+    Add,
+    Expr,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Mul,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    cancel,
+    exp,
+    expand,
+    log,
+)
 from sympy import Sum as SymbolicSum
 
 LARGEST = 60  # operations of a difference that is looked into
@@ -84,11 +100,25 @@ def is_positive(e: Expr) -> bool:
     """Whether ``e`` is positive for all real values of its symbols, as far as its form tells."""
     if isinstance(e, exp) or e.is_positive:
         return True
-    if isinstance(e, (Add, Mul)):
+    if isinstance(e, Add):
+        return all(map(_is_nonnegative, e.args)) and any(map(is_positive, e.args))
+    if isinstance(e, Mul):
         return all(map(is_positive, e.args))
     if isinstance(e, Pow):
         return is_positive(e.base)
     return isinstance(e, SymbolicSum) and is_positive(e.function)
+
+
+def _is_nonnegative(e: Expr) -> bool:
+    """Likewise; of the branches of a choice each where it is chosen."""
+    if isinstance(e, Piecewise):
+        return all(_is_nonnegative_where(*branch.args) for branch in e.args)
+    return bool(e.is_nonnegative) or is_positive(e)
+
+
+def _is_nonnegative_where(e: Expr, condition) -> bool:
+    orders = isinstance(condition, (Ge, Gt, Le, Lt))
+    return (orders and e == condition.gts - condition.lts) or _is_nonnegative(e)
 
 
 @lru_cache(maxsize=8192)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from math import prod
 
 from sympy import Dummy, Expr, Integer
@@ -32,6 +33,7 @@ from derive.claim import (
     ProvedGradient,
     Shown,
     holds_for_every_size,
+    may_hold,
     proved_on,
 )
 from derive.closed_form import ClosedForm, ClosedStatement
@@ -49,6 +51,7 @@ SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
+WITHIN = 20_000  # products of terms: an equality of one statement takes some hundred
 LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 
 
@@ -224,23 +227,62 @@ class Proofs:
         met = {t.name for e in (adjoint.expression, written) for t in _adjoints_in(e)}
         read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
         grounds = [self.step(adjoint), *map(self.closed, read)]
-        return Shown(statement.tensor, [self._equality(adjoint, statement)], grounds)
+        return Shown(statement.tensor, self._equality(adjoint, statement), grounds)
 
     def _equality(
         self, adjoint: Adjoint, statement: ClosedStatement
-    ) -> tuple[Equality, Collection[str]]:
-        """The claim that is proved for small batches, with the statements that it needed. Raises
-        `UnprovedError` where none is.
+    ) -> list[tuple[Equality, set[str]]]:
+        """The claims that are proved for small batches, each with the statements that it needed: at
+        once, or step by step as it was derived where that takes long. Raises `UnprovedError`.
         """
-        claims = self.claims(adjoint, statement)
-        claim, needed = next(claims), set()
+        claims = list(self.claims(adjoint, statement))
+        found = self._first_shown(claims, WITHIN)
+        if found is None and self._may_hold(claims[-1]):
+            found = self._by_steps(adjoint, statement) or self._first_shown(claims)
+        if found is None:
+            raise UnprovedError(_failure(self.form, statement, self.sizes[0]))
+        return found
+
+    def _first_shown(
+        self, claims: Iterable[Equality], most: int | None = None
+    ) -> list[tuple[Equality, set[str]]] | None:
+        """The first of the claims that is proved, if one is."""
+        shown = (self._shown(claim, most) for claim in claims)
+        return next(([found] for found in shown if found is not None), None)
+
+    def _shown(self, claim: Equality, most: int | None) -> tuple[Equality, set[str]] | None:
+        """The claim with the statements that it needed, if it is proved on all batches."""
+        needed: set[str] = set()
         for batch in self.batches_of_values:
-            while (found := proved_on(claim, batch)) is None:
-                if (claim := next(claims, None)) is None:
-                    raise UnprovedError(_failure(self.form, statement, batch.sizes))
-                needed = set()
+            found = proved_on(claim, batch, most)
+            if found is None:
+                return None
             needed |= found
         return claim, needed
+
+    def _may_hold(self, claim: Equality) -> bool:
+        return all(may_hold(claim, batch) for batch in self.batches_of_values)
+
+    def _by_steps(
+        self, adjoint: Adjoint, statement: ClosedStatement
+    ) -> list[tuple[Equality, set[str]]] | None:
+        """The same from each expression of the recorded derivation to the next, if each is proved:
+        a step needs to know little of the forward. What the record says is not relied upon.
+        """
+        free = self.kept - {statement.of.name}
+        written = [adjoint.expression]
+        written += [step.after for step in self.form.steps_to(adjoint.tensor)]
+        known = {*self.form.by_name, *self.form.closed, self.form.chain.upstream.name}
+        written = [e for e in written if {t.name for t in _adjoints_in(e)} <= known]
+        written.append(statement.expression)
+        lines = [self._in_parts(self._inlined(e, free)) for e in written]
+        found = []
+        for right, left in pairwise(dict.fromkeys(lines)):
+            shown = self._shown(Equality(self.values, statement.of.home, left, right), WITHIN)
+            if shown is None:
+                return None
+            found.append(shown)
+        return found
 
     def claims(self, adjoint: Adjoint, statement: ClosedStatement) -> Iterator[Equality]:
         """The equality with gradients that keep their names free, then with one of them after the
