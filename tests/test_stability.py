@@ -78,6 +78,11 @@ ROWS = {
         "    own = Sum(OneHot(labels, C) * p, C)\n    loss = -Sum(log(own), N) / N",
         nll,
     ),
+    "NLLShiftedByHand": (
+        "labels = Label(N)\n    e = exp(z - Max(z, C))\n    p = e / Sum(e, C)\n"
+        "    loss = -Sum(OneHot(labels, C) * log(p), N, C) / N",
+        nll,
+    ),
     "LogMeanExp": (
         "T = Scalar(1.0)\n    y = T * log(Sum(exp(z / T), C) / C)",
         lambda z: z.logsumexp(1) - math.log(z.shape[1]),
