@@ -129,14 +129,12 @@ class Scales:
         inside = self._inside(e)
         if not self.overflows(inside):
             return inside
-        taking_part = [f for f in e.args if self._may_cancel(f)]
-        rest = Mul(*(self.safe(f) for f in e.args if f not in taking_part))
-        over = over_positive_sums(Mul(*map(self.values.unfolded, taking_part)))
+        over = over_positive_sums(Mul(*map(self.values.unfolded, e.args)))
         if not self.overflows(over):
-            return rest * over
-        scaled = self.of(Mul(*taking_part))
+            return over
+        scaled = self.of(e)
         if self.values.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
-            return rest * self._value(scaled)
+            return self._value(scaled)
         guarded = self._guarded(e)
         if guarded.exponent != 0 and self.values.is_nonpositive(guarded.exponent):
             return self._value(guarded)
@@ -146,12 +144,6 @@ class Scales:
             if not self.overflows(safe):
                 return safe
         return inside
-
-    def _may_cancel(self, factor: Expr) -> bool:
-        """Whether the factor grows with an exponential, or divides by what does."""
-        if isinstance(factor, Pow) and factor.exp.is_negative:
-            return self.values.unfolded(factor.base).has(exp, cosh) or self.of(factor).exponent != 0
-        return self.overflows(factor)
 
     def _value(self, scaled: Scaled) -> Expr:
         """The value itself, with the exponential under its name if it has one."""
@@ -182,24 +174,15 @@ class Scales:
         if isinstance(e, Pow) and e.exp.is_negative and self._may_be_none(e.base):
             return {e.base}
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
-            return set().union(*map(self._risks_inside, Add.make_args(e.base)))
+            return set()
         if isinstance(e, log):
             return {e} if self.of(e).factor != e else set()
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
     def _may_be_none(self, e: Expr) -> bool:
-        """Whether ``e`` is a sum along an axis of which all terms may be too small."""
-        if isinstance(e, Tensor):
-            e = self.values.definition_of(e)
-        return isinstance(e, Sum) and self.of(e).exponent != 0
-
-    def _risks_inside(self, term: Expr) -> set[Expr]:
-        """What the reciprocal of a positive sum with this term suffers from."""
-        pointwise = self.values.unfolded(term)
-        if pointwise.has(Reduction) or any(t.name in self.known for t in tensors_in(pointwise)):
-            return self.risks(term)
-        inside = (arg for node in pointwise.atoms(exp) for arg in node.args)
-        return set().union(*map(self.risks, inside))
+        """Whether ``e`` is made of sums along an axis of which all terms may be too small."""
+        definition = self.values.definition_of(e) or e
+        return definition.has(Sum) and self.of(e).exponent != 0
 
     def _inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import torch
 import torch.nn.functional as F
-from generating import forward_file, generated, labels
+from generating import assert_same_gradients, draw, forward_file, generated, labels
 
 from derive import forward_from
 from derive.chain import derive_chain
@@ -359,6 +359,42 @@ def test_the_larger_and_the_smaller_of_two_are_the_two(tmp_path):
     body = "    z = Input(N)\n    s = 1 / (1 + exp(-z))\n    y = log(s) - log(1 - s)\n"
     form = close(derive_chain(forward_from(forward_file(tmp_path, "Logit", body)).definition))
     assert [str(line.expression) for line in forward_plan(form)] == ["z"]
+
+
+# Shares of what is too small to be written down in every row: statements of x, and the shares.
+TOO_SMALL = {
+    "with an exponential that all entries have": (
+        "x = Input(N)\n    w = Input(N, C)\n    k = w**2 * exp(-x**2)\n    p = k / Sum(k, C)",
+        lambda x, w: w**2 / (w**2).sum(1, keepdim=True) + 0 * x[:, None],
+        (N,),
+    ),
+    "of two sums": (
+        "x = Input(N, C)\n    w = Input(N, C)\n    k = exp(-x**2)\n"
+        "    p = k / (Sum(k, C) + Sum(exp(-w**2), C))",
+        lambda x, w: torch.cat((-(x**2), -(w**2)), 1).softmax(1)[:, :C],
+        (N, C),
+    ),
+}
+
+
+@pytest.mark.parametrize("shares", TOO_SMALL)
+def test_shares_of_what_is_too_small_are_found(shares, tmp_path):
+    body, by_hand, shape = TOO_SMALL[shares]
+    function, _, _ = generated(forward_file(tmp_path, "Shares", f"    {body}\n"), tmp_path)
+    x = torch.linspace(29, 30, math.prod(shape), dtype=torch.float64).reshape(shape)
+    assert_same_gradients(function, by_hand, x, logits(1, torch.float64) + 30)
+
+
+def test_a_choice_by_something_else_is_no_bound(tmp_path):
+    """What is subtracted may be the smaller of the two here."""
+    body = (
+        "    z = Input(N, C)\n    w = Input(N, C)\n    k = Given(N)\n"
+        "    d = z - Piecewise((z, k > 0), (w, True))\n    p = exp(d) / Sum(exp(d), C)\n"
+    )
+    function, _, _ = generated(forward_file(tmp_path, "Chosen", body), tmp_path)
+    z, w, k = 1e3 * draw(N, C), draw(N, C, seed=3), torch.tensor([1.0, 0.0, 0.0, 1.0]).double()
+    ours = function(z, w, k)
+    torch.testing.assert_close(ours, torch.where(k[:, None] > 0, 0, z - w).softmax(1))
 
 
 @pytest.mark.parametrize("nothing", ["Eq(total, 0)", "m > 1"])
