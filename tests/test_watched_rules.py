@@ -174,6 +174,25 @@ RULES = {
             "db = 0",
         ],
     ),
+    "a root and its reciprocal are one": (
+        X + "w = Input(N, C)\nv = Sum(x**2, C)\ny = x * w / sqrt(v + 1) + w**2 * sqrt(v + 1)",
+        [
+            "dx = (dy*w + x*Sum(dy*w*(w - x/y_root**2), C))/y_root",
+            "dw = dy*(2*w*y_root + x/y_root)",
+        ],
+    ),
+    "a divisor with exponentials in it": (
+        X + "b = Input(N, C)\nw = Input(N, C)\ny = w / (exp(x) + exp(b))",
+        [
+            "dx = -dy*w/((exp(b) + exp(x))*(exp(b - x) + 1))",
+            "db = -dy*w/((exp(b) + exp(x))*(exp(-b + x) + 1))",
+            "dw = dy/(exp(b) + exp(x))",
+        ],
+    ),
+    "a share is cut into no fractions of exponentials": (
+        "x = Input(N)\ny = exp(2 * x) / (1 + exp(x))**3",
+        ["share_x = 1/(exp(x) + 1)", "dx = dy*share_x*(3*share_x - 1)/(1 + exp(-x))**2"],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],
