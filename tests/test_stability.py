@@ -201,6 +201,10 @@ POINTS = {
         "b = Input(N, C)\n    y = log(exp(z) + exp(b))",
         lambda z: torch.logaddexp(z, z.flip(1).detach()),
     ),
+    "LogAddExpOfThree": (
+        "b = Input(N, C)\n    y = log(exp(z) + exp(b) + 1)",
+        lambda z: torch.logaddexp(torch.logaddexp(z, z.flip(1).detach()), 0 * z),
+    ),
 }
 FORWARDS = ROWS | POINTS
 SQUARES = ("LogSumExpOfProducts", "SoftmaxOfNegatives", "SoftminOfDistances", "LogOfDensities")
