@@ -20,6 +20,7 @@ from codegen.program import (
     Gathered,
     Merge,
     OneHotOf,
+    Own,
     Pick,
     Split,
     values_in,
@@ -211,6 +212,13 @@ def test_a_label_at_its_own_entry_is_no_comparison():
     assert not any(isinstance(v, Compare) for step in steps_of(nested) for v in values_in(step))
     twice = Sum.over(hot * Pow(hot, 2, evaluate=False) * X, [C])
     assert not any(isinstance(v, Compare) for step in steps_of(twice) for v in values_in(step))
+
+
+def test_what_is_the_users_is_copied_before_it_is_added_to_and_nothing_else_is():
+    added = OneHot.over(LABEL, [C]) * Tensor("t", [N])
+    for rest, copied in [(X, True), (2 * X, False), (renamed(X, {N: C, C: N}), True)]:
+        values = [v for step in steps_of(rest + added) for v in values_in(step)]
+        assert any(isinstance(v, Own) for v in values) == copied
 
 
 def test_renaming_is_done_at_once_and_no_bound_axis_captures():

@@ -57,7 +57,7 @@ from derive.float_range import IN_LOGARITHMS, unheld_number
 from derive.layout import Dim, Layout
 from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, renamed
 from derive.positive import is_positive
-from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
+from derive.symbols import Axis, MinusInfinity, Tensor, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -89,8 +89,6 @@ class Lowering:
         """
         frame = tuple(dim.axis for dim in layout)
         rest, hots = split_one_hots(e)
-        if any(not self._is_addable(hot, layout) for hot, _ in hots):
-            rest, hots = e, []
         if rest == 0:
             value: Value = Zeros(like, dims=layout)
         else:
@@ -103,10 +101,6 @@ class Lowering:
             Assign(name, value),
             *(self._add_at(name, hot, factor, layout) for hot, factor in hots),
         ]
-
-    def _is_addable(self, hot: OneHot, layout: Layout) -> bool:
-        whole = {dim.axis for dim in layout if not dim.one}
-        return axes_of(hot) <= whole and len(whole) == len(layout)
 
     def _add_at(self, name: str, hot: OneHot, factor: Expr, layout: Layout) -> AddAt:
         along = [dim.axis for dim in layout].index(hot.axis)

@@ -48,6 +48,7 @@ EMITTED = (
     "test_own_mathematics.py",
     "test_flatten.py",
     "test_choices.py",
+    "test_chosen_by_number.py",
     "test_hard_forwards.py",
 )
 READ = ("test_reading.py", "test_check_formulas.py")
