@@ -3,6 +3,7 @@
 import pytest
 import sympy
 import torch
+from generating import assert_same_gradients, forward_file, generated
 
 from codegen.lowering import idioms
 from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS
@@ -42,6 +43,24 @@ def test_a_gradient_passes_by_the_derivative(name):
         ours = eval(PULLBACKS[name].format(g="g", x="x", y="y"), names)
         derivative = float(sympy.diff(meant(name), u).subs(u, point))
         assert float(ours) == pytest.approx(1.7 * derivative, rel=1e-13)
+
+
+# A function of small numbers that needs its idiom: what is written, and torch's.
+SMALL = {
+    "log(1 + x)": torch.log1p,
+    "w * log(1 + x**2)": lambda x: torch.log1p(x**2),
+    "exp(x) - 1": torch.expm1,
+    "1 - w - exp(x)": lambda x: -torch.expm1(x) - 1,
+}
+
+
+@pytest.mark.parametrize("written", SMALL)
+def test_small_numbers_keep_their_digits(written, tmp_path):
+    body = "    w = Scalar(1)\n" * ("w" in written) + f"    x = Input(N)\n    y = {written}\n"
+    function, _, _ = generated(forward_file(tmp_path, "Small", body), tmp_path)
+    x = torch.tensor([1e-12, -1e-7, 1e-150], dtype=torch.float64)
+    assert_same_gradients(function, SMALL[written], x)
+    torch.testing.assert_close(function(x), SMALL[written](x), rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("idiom", idioms.idioms, ids=lambda idiom: idiom.statement)

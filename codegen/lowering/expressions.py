@@ -384,14 +384,15 @@ def _may_be_infinite(e: Expr) -> bool:
     return any(not is_constant(base) and not is_positive(base) for base in divisors)
 
 
-def _sign_absorbed(e: Mul) -> Expr | None:
+def _sign_absorbed(e: Expr) -> Expr | None:
     """``-e`` with the sign inside of a difference that is summed: -Sum(a - b) = Sum(b - a)."""
-    for total in (f for f in e.args if isinstance(f, Sum)):
+    product = Mul.make_args(e)
+    for total in (f for f in product if isinstance(f, Sum)):
         factors = Mul.make_args(total.operand)
         for difference in (f for f in factors if isinstance(f, Add)):
             if any(term.could_extract_minus_sign() for term in difference.args):
                 others = [f for f in factors if f is not difference]
                 swapped = Add(*(-term for term in difference.args))
-                rest = [f for f in e.args if f is not total]
+                rest = [f for f in product if f is not total]
                 return Mul(*rest, Sum.over(Mul(*others, swapped), total.axes))
     return None
