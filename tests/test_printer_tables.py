@@ -1,12 +1,15 @@
 """What torch calls a function, and how it passes a gradient through it: every entry is right."""
 
+from fractions import Fraction
+
 import pytest
 import sympy
 import torch
 from generating import assert_same_gradients, forward_file, generated
 
 from codegen.lowering import idioms
-from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS
+from codegen.program import Load, Number, Power
+from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
 
 MEANT = {"log1p": lambda u: sympy.log(1 + u), "expm1": lambda u: sympy.exp(u) - 1}
 MEANT |= {"sigmoid": lambda u: 1 / (1 + sympy.exp(-u))}
@@ -42,6 +45,30 @@ def test_torchs_function_is_that_of_sympy(name):
     ]:
         ours = float(torchs(torch.tensor(point, dtype=torch.float64)))
         assert ours == pytest.approx(float(meant(name).subs(u, point)), rel=1e-13)
+
+
+EXTREME = {
+    "Larger(a, b)": torch.maximum,
+    "Min(a, b)": torch.minimum,
+    "Larger(a, 2) + b": lambda a, b: a.clamp(min=2) + b,
+    "Min(a, 2) + b": lambda a, b: a.clamp(max=2) + b,
+}
+
+
+@pytest.mark.parametrize("written", EXTREME)
+def test_the_larger_and_the_smaller_of_what_is_no_number_are_none(written, tmp_path):
+    body = "    from sympy import Max as Larger\n    a = Input(N)\n    b = Input(N)\n"
+    file = forward_file(tmp_path, "Extreme", f"{body}    y = {written}\n")
+    function, _, _ = generated(file, tmp_path)
+    a, b = torch.tensor([1.0, torch.nan, 3.0, 4.0]), torch.tensor([2.0, 1.0, torch.nan, 3.0])
+    torch.testing.assert_close(function(a, b), EXTREME[written](a, b), equal_nan=True)
+
+
+def test_a_root_is_taken_as_a_root():
+    x = Load("x", dims=())
+    printer = Printer({}, (), "x")
+    assert printer.text(Power(x, Number(Fraction(1, 2)), dims=())) == "torch.sqrt(x)"
+    assert printer.text(Power(x, Number(Fraction(3, 2)), dims=())) == "x ** 1.5"
 
 
 @pytest.mark.parametrize("name", PULLBACKS)
