@@ -124,7 +124,7 @@ class Scales:
 
     def _safe_product(self, e: Mul) -> Expr:
         """The first form that does not overflow: each factor by itself, quotients by a positive
-        sum, the exponents added, multiplied out.
+        sum, the exponents added, multiplied out; else one exponential in the place of several.
         """
         inside = self._inside(e)
         if not self.overflows(inside):
@@ -143,7 +143,9 @@ class Scales:
             safe = Add(*map(self.safe, terms.args))
             if not self.overflows(safe):
                 return safe
-        return inside
+        growing = [f for f in e.args if self.of(f).exponent != 0]
+        several = len(growing) > 1 and not self.overflows(scaled.factor)
+        return self._value(scaled) if several else inside
 
     def _value(self, scaled: Scaled) -> Expr:
         """The value itself, with the exponential under its name if it has one."""
@@ -180,9 +182,10 @@ class Scales:
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
     def _may_be_none(self, e: Expr) -> bool:
-        """Whether ``e`` is made of sums along an axis of which all terms may be too small."""
+        """Whether ``e`` may be too small: a product, or made of sums along an axis."""
         definition = self.values.definition_of(e) or e
-        return definition.has(Sum) and self.of(e).exponent != 0
+        several = isinstance(definition, Add) and not definition.has(Sum)
+        return not several and self.of(e).exponent != 0
 
     def _inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:

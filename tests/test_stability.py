@@ -365,7 +365,7 @@ def test_the_larger_and_the_smaller_of_two_are_the_two(tmp_path):
     assert [str(line.expression) for line in forward_plan(form)] == ["z"]
 
 
-# Shares of what is too small to be written down in every row: statements of x, and the shares.
+# Quotients of what is too small to be written down: statements of x and w, and the values.
 TOO_SMALL = {
     "with an exponential that all entries have": (
         "x = Input(N)\n    w = Input(N, C)\n    k = w**2 * exp(-x**2)\n    p = k / Sum(k, C)",
@@ -378,15 +378,21 @@ TOO_SMALL = {
         lambda x, w: torch.cat((-(x**2), -(w**2)), 1).softmax(1)[:, :C],
         (N, C),
     ),
+    "of two in lines of their own": (
+        "x = Input(N, C)\n    w = Input(N, C)\n    k = exp(-x**2)\n    g = exp(-w**2)\n"
+        "    y = k / g",
+        lambda x, w: torch.exp(w**2 - x**2),
+        (N, C),
+    ),
 }
 
 
-@pytest.mark.parametrize("shares", TOO_SMALL)
-def test_shares_of_what_is_too_small_are_found(shares, tmp_path):
-    body, by_hand, shape = TOO_SMALL[shares]
-    function, _, _ = generated(forward_file(tmp_path, "Shares", f"    {body}\n"), tmp_path)
+@pytest.mark.parametrize("quotient", TOO_SMALL)
+def test_quotients_of_what_is_too_small_are_found(quotient, tmp_path):
+    body, by_hand, shape = TOO_SMALL[quotient]
+    function, _, _ = generated(forward_file(tmp_path, "Quotient", f"    {body}\n"), tmp_path)
     x = torch.linspace(29, 30, math.prod(shape), dtype=torch.float64).reshape(shape)
-    assert_same_gradients(function, by_hand, x, logits(1, torch.float64) + 30)
+    assert_same_gradients(function, by_hand, x, logits(0.1, torch.float64) + 30)
 
 
 def test_a_choice_by_something_else_is_no_bound(tmp_path):
