@@ -18,6 +18,7 @@ from codegen.program import (
     ArgMaxOf,
     Assign,
     Compare,
+    Contract,
     Gathered,
     Merge,
     OneHotOf,
@@ -231,6 +232,12 @@ def test_a_one_hot_in_a_bracket_is_added_at_its_entry(e):
     steps = steps_of(e)
     assert [type(step) for step in steps] == [Assign, AddAt]
     assert not any(isinstance(v, OneHotOf) for step in steps for v in values_in(step))
+
+
+def test_a_factor_joins_one_that_has_its_axes_before_they_are_multiplied_as_matrices():
+    a, b, g = Tensor("a", [N, V]), Tensor("b", [V, C]), Tensor("g", [V])
+    (step,) = steps_of(Sum.over(a * b * g, [V]))
+    assert sum(isinstance(v, Contract) for v in values_in(step)) == 1
 
 
 def test_a_label_at_its_own_entry_is_no_comparison():
