@@ -14,6 +14,7 @@ from derive import Axis, Sum, forward_from
 from derive.chain import derive_chain
 from derive.closed_form import close
 from derive.cost import cost_of
+from derive.forward_plan import forward_plan
 from derive.symbols import Tensor
 
 N, C = Axis("N"), Axis("C")
@@ -211,6 +212,31 @@ def closed(body, folder):
 def test_the_closed_form_is_the_one_that_the_rule_gives(rule, tmp_path):
     body, lines = RULES[rule]
     assert sorted(str(closed(body, tmp_path)).split("\n")) == sorted(lines)
+
+
+# The lines of a forward function, by what they compute.
+COMPUTED = {
+    "the entries that are picked, and no others": (
+        LABELLED + f"h = tanh(x)**2 + 1\ny = Sum({HOT} * h, C)",
+        ["y"],
+    ),
+    "all entries where one reader takes all of them": (
+        LABELLED + f"h = x**2\nown = Sum({HOT} * h, C)\ny = own + Sum(h, C)",
+        ["h", "own", "y"],
+    ),
+    "what has a name and is read once": (X + "h = 2 * x\ny = h + 1", ["h", "y"]),
+    "a row that is summed": (
+        LABELLED + f"h = Sum(x**2, N)\ny = Sum({HOT} * h, C)",
+        ["h", "y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("computed", COMPUTED)
+def test_the_forward_computes(computed, tmp_path):
+    body, names = COMPUTED[computed]
+    lines = forward_plan(closed(body, tmp_path))
+    assert [line.tensor.name for line in lines] == names
 
 
 def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():
