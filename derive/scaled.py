@@ -182,7 +182,9 @@ class Scales:
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
     def _may_be_none(self, e: Expr) -> bool:
-        """Whether ``e`` may be too small: a product, or made of sums along an axis."""
+        """Whether ``e`` may be too small to be written down. A sum of terms of an entry's own is
+        divided by its largest instead (`over_positive_sums`).
+        """
         definition = self.values.definition_of(e) or e
         several = isinstance(definition, Add) and not definition.has(Sum)
         return not several and self.of(e).exponent != 0
