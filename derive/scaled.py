@@ -57,14 +57,13 @@ class Scales:
         self.give_name: Callable[[Expr, str], Tensor] | None = give_name
         self.definitions: dict[str, Expr] = {}
         self.values = Definitions(self.definitions)
-        self.tensors: dict[str, Tensor] = {}
         self.known: dict[str, Scaled] = {}
         self.made: dict[str, Tensor] = {}
         self.named: dict[Expr, Tensor] = {}
 
     def learn(self, tensor: Tensor, e: Expr) -> None:
         """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
-        self.definitions[tensor.name], self.tensors[tensor.name] = e, tensor
+        self.definitions[tensor.name] = e
         scaled = self.of(e)
         if scaled.exponent == 0:
             return
@@ -79,17 +78,11 @@ class Scales:
         return self
 
     def after_forward(self) -> Scales:
-        """The same for the backward, which has all values at hand: from y = log(v) follows
-        v = exp(y). A logarithm of what the backward has is taken again rather than saved.
+        """The same for the backward, which has all values at hand: a logarithm of what it has is
+        taken again rather than saved.
         """
         scales = copy(self)
-        scales.known = dict(self.known)
         scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
-        for name, e in self.definitions.items():
-            inside = e.args[0] if isinstance(e, log) else None
-            met_whole = isinstance(inside, Tensor) and inside.axes == inside.home
-            if met_whole and self.overflows(inside) and name in self.tensors:
-                scales.known[inside.name] = Scaled(S.One, self.tensors[name])
         return scales
 
     def name(self, e: Expr, words: str) -> Expr:

@@ -194,6 +194,18 @@ RULES = {
         "x = Input(N)\ny = exp(2 * x) / (1 + exp(x))**3",
         ["share_x = 1/(exp(x) + 1)", "dx = dy*share_x*(3*share_x - 1)/(1 + exp(-x))**2"],
     ),
+    "a logarithm is taken again under its own name": (
+        "x = Input(N)\nt = Input(N)\nw = Input(N)\ns = 1 / (1 + exp(-x))\n"
+        "y = -(t * w * log(s) + (1 - t) * log(1 - s))",
+        [
+            "log_x = log(1 + exp(-Abs(x)))",
+            "s_again = 1/(1 + exp(-x))",
+            "log_s = -log_x + Piecewise((x, x <= 0), (0, True))",
+            "dx = dy*(s_again*(1 - t) - t*w*(1 - s_again))",
+            "dt = dy*(-log_s*w - log_x - Piecewise((x, x >= 0), (0, True)))",
+            "dw = -dy*log_s*t",
+        ],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],

@@ -81,6 +81,8 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("if several else inside", "if False else inside"),
         ("len(growing) > 1", "growing"),
     ),
+    ("derive.scaled", "Scales.finished"): (("self.give_name = None", "pass"),),
+    ("derive.scaled", "Scales.after_forward"): (("if not isinstance(e, log)", ""),),
     ("derive.scaled", "Scales._may_be_none"): (("and not definition.has(Sum)", ""),),
     ("derive.fractions", "Fractions._over_common_denominator"): (("max(common", "min(common"),),
     ("derive.fractions", "Fractions._product"): (("+ power", ""),),
