@@ -16,7 +16,6 @@ class ArrayNode(Expr):
     """A node that knows about axes: ``args`` are the operand and the axes it is taken along."""
 
     is_commutative = True
-    is_real = True
     unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
 
     def __new__(cls, operand, *axes, **numbered):
@@ -41,6 +40,9 @@ class ArrayNode(Expr):
     @classmethod
     def _check(cls, operand, axes) -> None:
         """Refuse what cannot be meant."""
+
+    def _eval_is_real(self):  # not ``is_real = True``, which no kind of node could take back
+        return True
 
     def has(self, *patterns) -> bool:
         """As SymPy's, but a choice inside is none outside: its condition varies along what the

@@ -130,7 +130,7 @@ def _about_the_mean(e: Expr, relations: Relations) -> Expr:
             continue
         entry, count = total.operand.base, Mul(*map(relations.size, total.axes))
         along_axes = Sum.over(entry, total.axes)
-        mean = relations.recognitions.get(along_axes, (along_axes, None))[0] / count
+        mean = relations.recognitions.get(along_axes, along_axes) / count
         squares = Dummy("squares", real=True)
         before = e.xreplace({total: squares})
         after = expand(e.xreplace({total: squares + count * mean**2}))

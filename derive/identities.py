@@ -164,22 +164,20 @@ def _reshaped_total(node, knowledge):
 
 def _recognise(node, knowledge):
     if isinstance(node, Sum):
-        found = knowledge.relations.recognitions.get(node)
-        return found[0] if found else None
+        return knowledge.relations.recognitions.get(node)
     return None
 
 
 def _eliminate(node, knowledge):
     if isinstance(node, Tensor) and node.role in ("input", "statement"):
         found = knowledge.relations.eliminations.get(node.name)
-        if found:
-            return renamed(found[0], dict(zip(node.home, node.axes, strict=True)))
+        if found is not None:
+            return renamed(found, dict(zip(node.home, node.axes, strict=True)))
     return None
 
 
 def _invert(node, knowledge):
-    found = knowledge.relations.inversions.get(node)
-    return found[0] if found else None
+    return knowledge.relations.inversions.get(node)
 
 
 def _known(node, knowledge):

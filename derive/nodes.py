@@ -50,11 +50,10 @@ class Max(Reduction):
     ``torch.max(dim)``.
     """
 
-    is_real = None  # as its operand, which may be -oo
     unnamed_axis = "along an axis write Max(x, C); the larger of two is " + LARGER
 
     def _eval_is_real(self):
-        return self.operand.is_real
+        return self.operand.is_real  # which may be -oo
 
     def _eval_is_positive(self):
         return self.operand.is_positive

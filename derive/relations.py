@@ -75,17 +75,15 @@ class Relations:
         return renamed(value.expression, dict(zip(tensor.home, tensor.axes, strict=True)))
 
     @cached_property
-    def eliminations(self) -> dict[str, tuple[Expr, Value]]:
-        """For a tensor, what it equals in terms of the last product it is a factor of, and that
-        product.
-        """
-        found: dict[str, tuple[Expr, Value]] = {}
+    def eliminations(self) -> dict[str, Expr]:
+        """For a tensor, what it equals in terms of the last product it is a factor of."""
+        found: dict[str, Expr] = {}
         for value in reversed(self.values):
             if value.tensor.name in self.scales.made:
                 continue
             for factor, rest in self._solvable_factors(value):
                 if factor.name not in found:
-                    found[factor.name] = (rest, value)
+                    found[factor.name] = rest
                     break
         return found
 
@@ -129,13 +127,13 @@ class Relations:
         return statistic and isinstance(e, Pow) and e.exp.is_negative is True
 
     @cached_property
-    def inversions(self) -> dict[Expr, tuple[Expr, Value]]:
+    def inversions(self) -> dict[Expr, Expr]:
         """For a function of forward values, what it equals in terms of a value that is linear in
         it, or the reciprocal of that.
 
         Nothing new is divided by: the slope is a number, or stands below the line in the function.
         """
-        found: dict[Expr, tuple[Expr, Value]] = {}
+        found: dict[Expr, Expr] = {}
         for value in self.values:
             e, output = value.expression, value.tensor
             if isinstance(e, Pow) and e.exp == -1:
@@ -152,7 +150,7 @@ class Relations:
                 continue
             slope, rest = line.diff(place), line.xreplace({place: S.Zero})
             if place not in slope.free_symbols and self._may_divide_by(slope, function):
-                found.setdefault(function, ((output - rest) / slope, value))
+                found.setdefault(function, (output - rest) / slope)
         return found
 
     @cached_property
@@ -190,9 +188,9 @@ class Relations:
         return frozenset(found.union(*(Mul.make_args(e) for e in found)))
 
     @cached_property
-    def recognitions(self) -> dict[Expr, tuple[Expr, Value]]:
+    def recognitions(self) -> dict[Expr, Expr]:
         """Reductions that are, up to a number or a size, the definition of a named value."""
-        found: dict[Expr, tuple[Expr, Value]] = {}
+        found: dict[Expr, Expr] = {}
         for value in self.values:
             reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, (Sum, Max))]
             if len(reductions) != 1:
@@ -201,7 +199,7 @@ class Relations:
             if is_number_or_size(rest) and rest.is_zero is False:
                 forms = [reductions[0], self._monomials_unfolded(reductions[0])]
                 for form in forms:
-                    found.setdefault(form, (value.tensor / rest, value))
+                    found.setdefault(form, value.tensor / rest)
         return found
 
     def _monomials_unfolded(self, reduction: Expr) -> Expr:

@@ -57,14 +57,13 @@ class Scales:
         self.give_name: Callable[[Expr, str], Tensor] | None = give_name
         self.definitions: dict[str, Expr] = {}
         self.values = Definitions(self.definitions)
-        self.tensors: dict[str, Tensor] = {}
         self.known: dict[str, Scaled] = {}
         self.made: dict[str, Tensor] = {}
         self.named: dict[Expr, Tensor] = {}
 
     def learn(self, tensor: Tensor, e: Expr) -> None:
         """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
-        self.definitions[tensor.name], self.tensors[tensor.name] = e, tensor
+        self.definitions[tensor.name] = e
         scaled = self.of(e)
         if scaled.exponent == 0:
             return
@@ -79,17 +78,11 @@ class Scales:
         return self
 
     def after_forward(self) -> Scales:
-        """The same for the backward, which has all values at hand: from y = log(v) follows
-        v = exp(y). A logarithm of what the backward has is taken again rather than saved.
+        """The same for the backward, which has all values at hand: a logarithm of what it has is
+        taken again rather than saved.
         """
         scales = copy(self)
-        scales.known = dict(self.known)
         scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
-        for name, e in self.definitions.items():
-            inside = e.args[0] if isinstance(e, log) else None
-            met_whole = isinstance(inside, Tensor) and inside.axes == inside.home
-            if met_whole and self.overflows(inside) and name in self.tensors:
-                scales.known[inside.name] = Scaled(S.One, self.tensors[name])
         return scales
 
     def name(self, e: Expr, words: str) -> Expr:
@@ -124,19 +117,17 @@ class Scales:
 
     def _safe_product(self, e: Mul) -> Expr:
         """The first form that does not overflow: each factor by itself, quotients by a positive
-        sum, the exponents added, multiplied out.
+        sum, the exponents added, multiplied out; else one exponential in the place of several.
         """
         inside = self._inside(e)
         if not self.overflows(inside):
             return inside
-        taking_part = [f for f in e.args if self._may_cancel(f)]
-        rest = Mul(*(self.safe(f) for f in e.args if f not in taking_part))
-        over = over_positive_sums(Mul(*map(self.values.unfolded, taking_part)))
+        over = over_positive_sums(Mul(*map(self.values.unfolded, e.args)))
         if not self.overflows(over):
-            return rest * over
-        scaled = self.of(Mul(*taking_part))
+            return over
+        scaled = self.of(e)
         if self.values.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
-            return rest * self._value(scaled)
+            return self._value(scaled)
         guarded = self._guarded(e)
         if guarded.exponent != 0 and self.values.is_nonpositive(guarded.exponent):
             return self._value(guarded)
@@ -145,13 +136,9 @@ class Scales:
             safe = Add(*map(self.safe, terms.args))
             if not self.overflows(safe):
                 return safe
-        return inside
-
-    def _may_cancel(self, factor: Expr) -> bool:
-        """Whether the factor grows with an exponential, or divides by what does."""
-        if isinstance(factor, Pow) and factor.exp.is_negative:
-            return self.values.unfolded(factor.base).has(exp, cosh) or self.of(factor).exponent != 0
-        return self.overflows(factor)
+        growing = [f for f in e.args if self.of(f).exponent != 0]
+        several = len(growing) > 1 and not self.overflows(scaled.factor)
+        return self._value(scaled) if several else inside
 
     def _value(self, scaled: Scaled) -> Expr:
         """The value itself, with the exponential under its name if it has one."""
@@ -182,24 +169,18 @@ class Scales:
         if isinstance(e, Pow) and e.exp.is_negative and self._may_be_none(e.base):
             return {e.base}
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
-            return set().union(*map(self._risks_inside, Add.make_args(e.base)))
+            return set()
         if isinstance(e, log):
             return {e} if self.of(e).factor != e else set()
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
     def _may_be_none(self, e: Expr) -> bool:
-        """Whether ``e`` is a sum along an axis of which all terms may be too small."""
-        if isinstance(e, Tensor):
-            e = self.values.definition_of(e)
-        return isinstance(e, Sum) and self.of(e).exponent != 0
-
-    def _risks_inside(self, term: Expr) -> set[Expr]:
-        """What the reciprocal of a positive sum with this term suffers from."""
-        pointwise = self.values.unfolded(term)
-        if pointwise.has(Reduction) or any(t.name in self.known for t in tensors_in(pointwise)):
-            return self.risks(term)
-        inside = (arg for node in pointwise.atoms(exp) for arg in node.args)
-        return set().union(*map(self.risks, inside))
+        """Whether ``e`` may be too small to be written down. A sum of terms of an entry's own is
+        divided by its largest instead (`over_positive_sums`).
+        """
+        definition = self.values.definition_of(e) or e
+        several = isinstance(definition, Add) and not definition.has(Sum)
+        return not several and self.of(e).exponent != 0
 
     def _inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:

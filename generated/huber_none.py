@@ -307,7 +307,7 @@ def huber_none_chain(
     if not delta > 0:
         raise ValueError(f"huber_none: delta must be above 0, got {delta}")
     dsize = torch.where(delta < size, delta * dlosses, 0)
-    derror = dsize * error.sign() + torch.where(delta < size, 0, dlosses * error)
+    derror = dsize * torch.sign(error) + torch.where(delta < size, 0, dlosses * error)
     dx = derror
     dtarget = -derror
     return HuberNoneChain(derror, dsize, dlosses, dx, dtarget)

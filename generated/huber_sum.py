@@ -311,7 +311,7 @@ def huber_sum_chain(
     dlosses = dloss.expand(N)
     dlosses_size = torch.where(delta < losses_size, delta * dlosses, 0)
     dlosses_error = (
-        dlosses_size * losses_error.sign()
+        dlosses_size * torch.sign(losses_error)
         + torch.where(delta < losses_size, 0, dlosses * losses_error)
     )
     dx = dlosses_error

@@ -268,8 +268,8 @@ def l1_chain(dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Ten
     """
     N = x.shape[0]
     dlosses = (1 / N * dloss).expand(N)
-    dx = -dlosses * (target - x).sign()
-    dtarget = dlosses * (target - x).sign()
+    dx = -dlosses * torch.sign(target - x)
+    dtarget = dlosses * torch.sign(target - x)
     return L1Chain(dlosses, dloss, dx, dtarget)
 
 

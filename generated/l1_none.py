@@ -229,7 +229,7 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dx = -dlosses * (target - x).sign()
+    dx = -dlosses * torch.sign(target - x)
     dtarget = -dx
     return L1NoneGradients(dx, dtarget)
 
@@ -250,8 +250,8 @@ def l1_none_chain(dlosses: Tensor, x: Tensor, target: Tensor, losses: Tensor) ->
 
     Shapes: dlosses (*N,), x (*N,), target (*N,), losses (*N,).
     """
-    dx = -dlosses * (target - x).sign()
-    dtarget = dlosses * (target - x).sign()
+    dx = -dlosses * torch.sign(target - x)
+    dtarget = dlosses * torch.sign(target - x)
     return L1NoneChain(dlosses, dx, dtarget)
 
 

@@ -267,8 +267,8 @@ def l1_sum_chain(
     """
     N = x.shape[0]
     dlosses = dloss.expand(N)
-    dx = -dlosses * (target - x).sign()
-    dtarget = dlosses * (target - x).sign()
+    dx = -dlosses * torch.sign(target - x)
+    dtarget = dlosses * torch.sign(target - x)
     return L1SumChain(dlosses, dloss, dx, dtarget)
 
 

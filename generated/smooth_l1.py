@@ -318,7 +318,7 @@ def smooth_l1_chain(
     dlosses = (1 / N * dloss).expand(N)
     dlosses_size = torch.where(beta <= losses_size, dlosses, 0)
     dlosses_error = (
-        dlosses_size * losses_error.sign()
+        dlosses_size * torch.sign(losses_error)
         + torch.where(beta <= losses_size, 0, dlosses * losses_error / beta)
     )
     dx = dlosses_error

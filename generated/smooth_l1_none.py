@@ -307,7 +307,7 @@ def smooth_l1_none_chain(
     if not beta >= 0:
         raise ValueError(f"smooth_l1_none: beta must be at least 0, got {beta}")
     dsize = torch.where(beta <= size, dlosses, 0)
-    derror = dsize * error.sign() + torch.where(beta <= size, 0, dlosses * error / beta)
+    derror = dsize * torch.sign(error) + torch.where(beta <= size, 0, dlosses * error / beta)
     dx = derror
     dtarget = -derror
     return SmoothL1NoneChain(derror, dsize, dlosses, dx, dtarget)

@@ -16,10 +16,13 @@ from codegen.lowering import Lowering
 from codegen.program import (
     AddAt,
     ArgMaxOf,
+    Assign,
     Compare,
+    Contract,
     Gathered,
     Merge,
     OneHotOf,
+    Own,
     Pick,
     Split,
     values_in,
@@ -205,12 +208,50 @@ def test_what_is_bound_is_computed_once_and_then_read_at_the_label(e, line):
     assert Printer({"N": "N", "C": "C"}, (), "x").step(step) == f"result = {line}"
 
 
+Y = Tensor("y", [N, C])
+T = Tensor("t", [N])
+HOT = OneHot.over(LABEL, [C])
+
+
+@pytest.mark.parametrize(
+    ("e", "line"),
+    [
+        (-Sum.over(X - Y, [C]), "(y - x).sum(1)"),
+        (-T * Sum.over(X * (X - Y), [C]), "t * (x * (y - x)).sum(1)"),
+        (-Sum.over(X, [C]), "-x.sum(1)"),
+        (-Sum.over(X + Y, [C]), "-(x + y).sum(1)"),
+    ],
+)
+def test_a_sign_goes_into_a_difference_that_is_summed(e, line):
+    (step,) = steps_of(e)
+    assert Printer({"N": "N", "C": "C"}, (), "x").step(step) == f"result = {line}"
+
+
+@pytest.mark.parametrize("e", [T * (X + HOT), (X + 2) * (Y + HOT), T * (Y + T * (X + HOT))])
+def test_a_one_hot_in_a_bracket_is_added_at_its_entry(e):
+    steps = steps_of(e)
+    assert [type(step) for step in steps] == [Assign, AddAt]
+    assert not any(isinstance(v, OneHotOf) for step in steps for v in values_in(step))
+
+
+def test_a_factor_joins_one_that_has_its_axes_before_they_are_multiplied_as_matrices():
+    a, b, g = Tensor("a", [N, V]), Tensor("b", [V, C]), Tensor("g", [V])
+    (step,) = steps_of(Sum.over(a * b * g, [V]))
+    assert sum(isinstance(v, Contract) for v in values_in(step)) == 1
+
+
 def test_a_label_at_its_own_entry_is_no_comparison():
-    hot = OneHot.over(LABEL, [C])
-    nested = Sum.over(hot * Sum.over(hot * Tensor("e", [N]), [N]), [C])
+    nested = Sum.over(HOT * Sum.over(HOT * Tensor("e", [N]), [N]), [C])
     assert not any(isinstance(v, Compare) for step in steps_of(nested) for v in values_in(step))
-    twice = Sum.over(hot * Pow(hot, 2, evaluate=False) * X, [C])
+    twice = Sum.over(HOT * Pow(HOT, 2, evaluate=False) * X, [C])
     assert not any(isinstance(v, Compare) for step in steps_of(twice) for v in values_in(step))
+
+
+def test_what_is_the_users_is_copied_before_it_is_added_to_and_nothing_else_is():
+    added = HOT * T
+    for rest, copied in [(X, True), (2 * X, False), (renamed(X, {N: C, C: N}), True)]:
+        values = [v for step in steps_of(rest + added) for v in values_in(step)]
+        assert any(isinstance(v, Own) for v in values) == copied
 
 
 def test_renaming_is_done_at_once_and_no_bound_axis_captures():

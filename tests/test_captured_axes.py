@@ -112,6 +112,12 @@ FORWARDS = {
         lambda x: torch.stack([x.amax(0).expand_as(x), x.amax(0) + x]) ** 2,
         (draw(4),),
     ),
+    "added to an entry of what is broadcast": (
+        "x = Input(N, Gate)\n    b = Input(Gate)\n"
+        "    u = Sum(x, N)*b + OneHot(1, Gate)*Sum(b, Gate)\n    y = tanh(x + u)",
+        lambda x, b: torch.tanh(x + x.sum(0) * b + one_hot(torch.tensor(1), 2) * b.sum()),
+        (draw(5, 2), draw(2, seed=3)),
+    ),
     "windows": (
         f"x = Input(L)\n    w = Input(K)\n    pick = {PICK}\n"
         "    windows = Sum(Rename(x, L, M)*pick, M)\n    y = Sum(windows*w, K)",

@@ -29,6 +29,39 @@ def test_a_branch_of_zero_stays_zero_where_a_factor_is_infinite(tmp_path):
     assert torch.equal(x.grad, torch.full((2, 3), 2.0))
 
 
+def test_where_a_branch_is_zero_no_infinite_gradient_comes_through(tmp_path):
+    """0 times an infinity is no number; torch's own relu gives 0 there too."""
+    body = "    x = Input(N)\n    y = Piecewise((x, x > 0), (0, True))\n"
+    function, _, _ = generated(forward_file(tmp_path, "Ramp", body), tmp_path)
+    x = torch.tensor([-1.0, 2.0])
+    for ours, torchs in zip(*(through(f, x) for f in (function, F.relu)), strict=True):
+        assert torch.equal(ours, torchs)
+
+
+def through(function, x):
+    """Value and gradient, where all that comes from above is infinite."""
+    leaf = x.clone().requires_grad_()
+    value = function(leaf)
+    value.backward(torch.full_like(value, torch.inf))
+    return value.detach(), leaf.grad
+
+
+def test_what_is_zero_by_choice_is_so_whatever_it_is_divided_by(tmp_path):
+    body = """
+    x = Input(N, C)
+    w = Input(N)
+    mask = Given(N)
+    y = Piecewise((w, mask > 0), (0, True)) / x
+"""
+    function, _, _ = generated(forward_file(tmp_path, "Kept", body), tmp_path)
+    x = torch.tensor([[2.0, 4.0], [0.0, 0.0]])
+    w, mask = torch.ones(2, requires_grad=True), torch.tensor([1.0, 0.0])
+    y = function(x, w, mask)
+    y.sum().backward()
+    assert torch.equal(y, torch.tensor([[0.5, 0.25], [0.0, 0.0]]))
+    assert torch.equal(w.grad, torch.tensor([0.75, 0.0]))
+
+
 def test_what_is_larger_than_the_choice_is_touched_once(tmp_path):
     """The choice is made along the rows, and what has all entries stays outside of it."""
     _, _, result = generated(forward_file(tmp_path, "Unit", UNIT), tmp_path)

@@ -145,7 +145,7 @@ class Numbers:
     def python(self):
         """What the names of the mathematics are to Python: tensors in their layout, and sizes."""
         layouts = layouts_of(self.definition)
-        names = {"torch": torch, "F": F, "math": math}
+        names = {"torch": torch, "nn": torch.nn, "F": F, "math": math}
         for axis in self.definition.axes:
             names |= dict.fromkeys((axis.name, axis.name.lower()), self.sizes[axis])
         for tensor in [*self.definition.inputs, *(s.tensor for s in self.definition.statements)]:
@@ -214,7 +214,7 @@ TEXTS = {
         "x.subtract(dy) + x.multiply(dy) + x.divide(var) + torch.true_divide(x, var)",
         "torch.addcmul(x, dy, gain, value=-1) + x.addcmul(x, x)",
         "torch.where(x > 0, x, dy) + (x > 0)*dy + (x <= gain).float() + (x < 0).to(x.dtype)",
-        "((x > 0) & (dy > 0)).double() + ((x > 0) | ~(dy >= 0)).sum(0)",
+        "((x > 0).contiguous() & (dy > 0)).double() + ((x > 0) | ~(dy >= 0)).sum(0)",
         "torch.where((x > 0) & (dy > 0), x, 0.5)",
         "torch.maximum(x, dy) + torch.minimum(x, gain) + torch.max(x, dy) + torch.min(x, dy)",
         "torch.maximum(x, torch.maximum(dy, x.sum(0))) + (F.relu(x) > 0)*dy",
@@ -223,6 +223,7 @@ TEXTS = {
         "x.T @ dy + torch.mm(x.t(), dy) + x.mT.matmul(dy) + torch.matmul(x.transpose(0, 1), dy)",
         "x @ x.T @ dy",
         "x @ gain + x.mv(bias) + gain @ bias + torch.dot(gain, bias) + gain.inner(bias)",
+        "torch.matmul(x, gain) + x.matmul(bias)",
         "gain @ x.T",
         "torch.outer(gain, bias) + gain[:, None]*bias + gain.unsqueeze(1)*bias.unsqueeze(0)",
         "torch.ger(gain, bias) - gain[:, None] @ bias[None]",
@@ -231,9 +232,12 @@ TEXTS = {
         "x[:, None, :] - x[None]",
         "(x[:, None] - x).square().sum(-1) + x[..., None].squeeze(-1).sum()",
         "x.permute(1, 0) + dy.permute((1, 0)) + x.swapaxes(0, 1)",
+        "x*gain.T + nn.functional.softplus(x) + torch.nn.functional.silu(x)",
         "x.mean(0, keepdim=True).expand(n, C) + gain.expand_as(x) + gain.expand(N, -1)",
         "torch.broadcast_to(gain, x.shape) + x.view(x.shape) + gain.view(1, -1).repeat(n, 1)",
         "x.view_as(dy) + dy.reshape_as(x) + x.reshape(n, -1) + x.view(x.size(0), C)",
+        "torch.reshape(x, (n, -1)) + torch.reshape(gain, (1, C)) + x.clone().requires_grad_()",
+        "(x > 0).long() + (dy > 0).long() + (x < 0).int()*x.clone().detach()",
         "mean.squeeze() + mean.view(-1) + mean.reshape(C) + mean.squeeze(0) + mean.flatten()",
         "gain.view(1, C) + mean.T.T + x.clone().detach().contiguous().data.float().double()",
         "x.shape[0] + x.size(1) + len(x) + x.numel() + x.dim() + x.ndim + x.size()[0]",
@@ -248,7 +252,7 @@ TEXTS = {
         "x.type(torch.float64) + x.type_as(dy) + x.to(torch.double) + x.bfloat16().float()*0",
         "x.clone().zero_() + x.clone().add_(dy).mul_(2) + torch.zeros_like(x).fill_(2)",
         "torch.zeros_like(x).copy_(gain) + x.clone().exp_()",
-        "(x == x.max(0, keepdim=True).values)*dy + (x != dy)*1.0",
+        "(x == x.max(0, keepdim=True).values)*dy + (x != dy)*1.0 + (x < x)*2.0 + (x <= x)*3.0",
     ],
     "softmax_nll": [
         "(F.softmax(logits, 1) - F.one_hot(labels, C)) / n * dloss",
@@ -257,6 +261,7 @@ TEXTS = {
         "logits.log_softmax(dim=1) - logits.logsumexp(1, keepdim=True)",
         "F.one_hot(logits.max(1).indices, num_classes=logits.shape[1]) * dlogit_maxes",
         "F.one_hot(logits.argmax(1), C) - F.one_hot(logits.argmin(dim=1), C)",
+        "F.one_hot(labels.int().long(), C) + logits",
         "F.one_hot(logits.max(1)[1], C) + F.one_hot(logits.min(1).indices.long(), C).float()",
         "logprobs[range(n), labels] + logprobs[torch.arange(n), labels].mean()",
         "logprobs.gather(1, labels[:, None]) - torch.gather(probs, 1, labels.unsqueeze(1))",
@@ -282,7 +287,7 @@ TEXTS = {
         "demb.view(n, -1) + dembcat + demb.reshape(n, K) + demb.flatten(1) + demb.view_as(embcat)",
         "dembcat.view(emb.shape) + dembcat.view(n, T, -1) + dembcat.view_as(emb)",
         "dembcat.reshape(n, T, E) + embcat.view(N, T, E).reshape(emb.shape)",
-        "C[contexts] + F.embedding(contexts, C)",
+        "C[contexts] + F.embedding(contexts, C) - nn.functional.embedding(contexts, C)",
         "torch.einsum('ntv,nte->ve', F.one_hot(contexts, V).double(), demb)",
         "torch.zeros_like(C).index_put_((contexts,), demb, accumulate=True)",
         "torch.zeros_like(C).index_add_(0, labels, demb.sum(1)) + C.index_select(0, labels).sum()",
@@ -355,7 +360,7 @@ def test_every_word_that_is_read_is_in_one_of_the_texts():
     missing = {name for name in OPERATIONS if name not in words and f"{name}_" not in words}
     missing |= {name for name in (*ATTRIBUTES, *FILLS, *BUILTINS, *CALLS) if name not in words}
     elsewhere = {"Kept"}  # test_ignored_labels.py
-    assert functions and not missing - {"requires_grad_", "int"} - elsewhere
+    assert functions and not missing - elsewhere
 
 
 def test_equal_sizes_do_not_let_a_wrong_alignment_pass():
@@ -495,6 +500,8 @@ NOT_UNDERSTOOD = {  # text, where the caret stands, the problem, what is said to
     "an open bracket": ("x*(dy + 1", "(", "never closed", "close it with )"),
     "a pair": ("x.max(1)*dy", "max", "a pair", ".values"),
     "a number of classes": ("F.one_hot(x.argmax(1))", "one_hot", "how many", "one_hot(labels, C)"),
+    "a device in a sum": ("x + x.device", "device", "no tensor and no number", "write one"),
+    "no dtype of torch's": ("x.to(math.float32)", "float32", "not a function", "read: abs"),
     "bools added": ("(x > 0) + (x > 1)", "+", "bools", ".float()"),
 }  # fmt: skip
 

@@ -36,6 +36,8 @@ CASES = {
         "x = Input(N, C)\nm = Sum(x, C) / C\nd = x - m\ny = Sum(d**2, C) / (C - 1)",
         X,
     ),
+    "an absolute value": ("x = Input(N, C)\na = Abs(x)\ny = exp(a)", X),
+    "a fraction of a tensor": ("x = Input(N, C)\nh = 3 * x / C\ny = Sum(h, C) / (2 * C - 3)", X),
     "three uses of a tensor": (
         "x = Input(N, C)\ng = Input(C)\nu = tanh(x)\na = exp(u)\nb = u * g\nc = tanh(u)\n"
         "d = a + b\ny = d * c",

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import torch
 import torch.nn.functional as F
-from generating import forward_file, generated, labels
+from generating import assert_same_gradients, draw, forward_file, generated, labels
 
 from derive import forward_from
 from derive.chain import derive_chain
@@ -76,6 +76,11 @@ ROWS = {
     "NLLOfPicked": (
         "labels = Label(N)\n    p = exp(z) / Sum(exp(z), C)\n"
         "    own = Sum(OneHot(labels, C) * p, C)\n    loss = -Sum(log(own), N) / N",
+        nll,
+    ),
+    "NLLShiftedByHand": (
+        "labels = Label(N)\n    e = exp(z - Max(z, C))\n    p = e / Sum(e, C)\n"
+        "    loss = -Sum(OneHot(labels, C) * log(p), N, C) / N",
         nll,
     ),
     "LogMeanExp": (
@@ -195,6 +200,10 @@ POINTS = {
     "LogAddExp": (
         "b = Input(N, C)\n    y = log(exp(z) + exp(b))",
         lambda z: torch.logaddexp(z, z.flip(1).detach()),
+    ),
+    "LogAddExpOfThree": (
+        "b = Input(N, C)\n    y = log(exp(z) + exp(b) + 1)",
+        lambda z: torch.logaddexp(torch.logaddexp(z, z.flip(1).detach()), 0 * z),
     ),
 }
 FORWARDS = ROWS | POINTS
@@ -354,6 +363,48 @@ def test_the_larger_and_the_smaller_of_two_are_the_two(tmp_path):
     body = "    z = Input(N)\n    s = 1 / (1 + exp(-z))\n    y = log(s) - log(1 - s)\n"
     form = close(derive_chain(forward_from(forward_file(tmp_path, "Logit", body)).definition))
     assert [str(line.expression) for line in forward_plan(form)] == ["z"]
+
+
+# Quotients of what is too small to be written down: statements of x and w, and the values.
+TOO_SMALL = {
+    "with an exponential that all entries have": (
+        "x = Input(N)\n    w = Input(N, C)\n    k = w**2 * exp(-x**2)\n    p = k / Sum(k, C)",
+        lambda x, w: w**2 / (w**2).sum(1, keepdim=True) + 0 * x[:, None],
+        (N,),
+    ),
+    "of two sums": (
+        "x = Input(N, C)\n    w = Input(N, C)\n    k = exp(-x**2)\n"
+        "    p = k / (Sum(k, C) + Sum(exp(-w**2), C))",
+        lambda x, w: torch.cat((-(x**2), -(w**2)), 1).softmax(1)[:, :C],
+        (N, C),
+    ),
+    "of two in lines of their own": (
+        "x = Input(N, C)\n    w = Input(N, C)\n    k = exp(-x**2)\n    g = exp(-w**2)\n"
+        "    y = k / g",
+        lambda x, w: torch.exp(w**2 - x**2),
+        (N, C),
+    ),
+}
+
+
+@pytest.mark.parametrize("quotient", TOO_SMALL)
+def test_quotients_of_what_is_too_small_are_found(quotient, tmp_path):
+    body, by_hand, shape = TOO_SMALL[quotient]
+    function, _, _ = generated(forward_file(tmp_path, "Quotient", f"    {body}\n"), tmp_path)
+    x = torch.linspace(29, 30, math.prod(shape), dtype=torch.float64).reshape(shape)
+    assert_same_gradients(function, by_hand, x, logits(0.1, torch.float64) + 30)
+
+
+def test_a_choice_by_something_else_is_no_bound(tmp_path):
+    """What is subtracted may be the smaller of the two here."""
+    body = (
+        "    z = Input(N, C)\n    w = Input(N, C)\n    k = Given(N)\n"
+        "    d = z - Piecewise((z, k > 0), (w, True))\n    p = exp(d) / Sum(exp(d), C)\n"
+    )
+    function, _, _ = generated(forward_file(tmp_path, "Chosen", body), tmp_path)
+    z, w, k = 1e3 * draw(N, C), draw(N, C, seed=3), torch.tensor([1.0, 0.0, 0.0, 1.0]).double()
+    ours = function(z, w, k)
+    torch.testing.assert_close(ours, torch.where(k[:, None] > 0, 0, z - w).softmax(1))
 
 
 @pytest.mark.parametrize("nothing", ["Eq(total, 0)", "m > 1"])

@@ -14,6 +14,7 @@ from derive import Axis, Sum, forward_from
 from derive.chain import derive_chain
 from derive.closed_form import close
 from derive.cost import cost_of
+from derive.forward_plan import forward_plan
 from derive.symbols import Tensor
 
 N, C = Axis("N"), Axis("C")
@@ -174,6 +175,37 @@ RULES = {
             "db = 0",
         ],
     ),
+    "a root and its reciprocal are one": (
+        X + "w = Input(N, C)\nv = Sum(x**2, C)\ny = x * w / sqrt(v + 1) + w**2 * sqrt(v + 1)",
+        [
+            "dx = (dy*w + x*Sum(dy*w*(w - x/y_root**2), C))/y_root",
+            "dw = dy*(2*w*y_root + x/y_root)",
+        ],
+    ),
+    "a divisor with exponentials in it": (
+        X + "b = Input(N, C)\nw = Input(N, C)\ny = w / (exp(x) + exp(b))",
+        [
+            "dx = -dy*w/((exp(b) + exp(x))*(exp(b - x) + 1))",
+            "db = -dy*w/((exp(b) + exp(x))*(exp(-b + x) + 1))",
+            "dw = dy/(exp(b) + exp(x))",
+        ],
+    ),
+    "a share is cut into no fractions of exponentials": (
+        "x = Input(N)\ny = exp(2 * x) / (1 + exp(x))**3",
+        ["share_x = 1/(exp(x) + 1)", "dx = dy*share_x*(3*share_x - 1)/(1 + exp(-x))**2"],
+    ),
+    "a logarithm is taken again under its own name": (
+        "x = Input(N)\nt = Input(N)\nw = Input(N)\ns = 1 / (1 + exp(-x))\n"
+        "y = -(t * w * log(s) + (1 - t) * log(1 - s))",
+        [
+            "log_x = log(1 + exp(-Abs(x)))",
+            "s_again = 1/(1 + exp(-x))",
+            "log_s = -log_x + Piecewise((x, x <= 0), (0, True))",
+            "dx = dy*(s_again*(1 - t) - t*w*(1 - s_again))",
+            "dt = dy*(-log_s*w - log_x - Piecewise((x, x >= 0), (0, True)))",
+            "dw = -dy*log_s*t",
+        ],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],
@@ -192,6 +224,31 @@ def closed(body, folder):
 def test_the_closed_form_is_the_one_that_the_rule_gives(rule, tmp_path):
     body, lines = RULES[rule]
     assert sorted(str(closed(body, tmp_path)).split("\n")) == sorted(lines)
+
+
+# The lines of a forward function, by what they compute.
+COMPUTED = {
+    "the entries that are picked, and no others": (
+        LABELLED + f"h = tanh(x)**2 + 1\ny = Sum({HOT} * h, C)",
+        ["y"],
+    ),
+    "all entries where one reader takes all of them": (
+        LABELLED + f"h = x**2\nown = Sum({HOT} * h, C)\ny = own + Sum(h, C)",
+        ["h", "own", "y"],
+    ),
+    "what has a name and is read once": (X + "h = 2 * x\ny = h + 1", ["h", "y"]),
+    "a row that is summed": (
+        LABELLED + f"h = Sum(x**2, N)\ny = Sum({HOT} * h, C)",
+        ["h", "y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("computed", COMPUTED)
+def test_the_forward_computes(computed, tmp_path):
+    body, names = COMPUTED[computed]
+    lines = forward_plan(closed(body, tmp_path))
+    assert [line.tensor.name for line in lines] == names
 
 
 def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():

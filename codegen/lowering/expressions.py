@@ -57,7 +57,7 @@ from derive.float_range import IN_LOGARITHMS, unheld_number
 from derive.layout import Dim, Layout
 from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, renamed
 from derive.positive import is_positive
-from derive.symbols import Axis, MinusInfinity, Tensor, axes_of, is_constant, tensors_in
+from derive.symbols import Axis, MinusInfinity, Tensor, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
 
 
@@ -89,8 +89,6 @@ class Lowering:
         """
         frame = tuple(dim.axis for dim in layout)
         rest, hots = split_one_hots(e)
-        if any(not self._is_addable(hot, layout) for hot, _ in hots):
-            rest, hots = e, []
         if rest == 0:
             value: Value = Zeros(like, dims=layout)
         else:
@@ -103,10 +101,6 @@ class Lowering:
             Assign(name, value),
             *(self._add_at(name, hot, factor, layout) for hot, factor in hots),
         ]
-
-    def _is_addable(self, hot: OneHot, layout: Layout) -> bool:
-        whole = {dim.axis for dim in layout if not dim.one}
-        return axes_of(hot) <= whole and len(whole) == len(layout)
 
     def _add_at(self, name: str, hot: OneHot, factor: Expr, layout: Layout) -> AddAt:
         along = [dim.axis for dim in layout].index(hot.axis)
@@ -390,14 +384,15 @@ def _may_be_infinite(e: Expr) -> bool:
     return any(not is_constant(base) and not is_positive(base) for base in divisors)
 
 
-def _sign_absorbed(e: Mul) -> Expr | None:
+def _sign_absorbed(e: Expr) -> Expr | None:
     """``-e`` with the sign inside of a difference that is summed: -Sum(a - b) = Sum(b - a)."""
-    for total in (f for f in e.args if isinstance(f, Sum)):
+    product = Mul.make_args(e)
+    for total in (f for f in product if isinstance(f, Sum)):
         factors = Mul.make_args(total.operand)
         for difference in (f for f in factors if isinstance(f, Add)):
             if any(term.could_extract_minus_sign() for term in difference.args):
                 others = [f for f in factors if f is not difference]
                 swapped = Add(*(-term for term in difference.args))
-                rest = [f for f in e.args if f is not total]
+                rest = [f for f in product if f is not total]
                 return Mul(*rest, Sum.over(Mul(*others, swapped), total.axes))
     return None

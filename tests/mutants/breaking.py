@@ -159,7 +159,8 @@ def _nothing(right, returned: str, args, kwargs):
         return _noted(None, right(*args, **kwargs))
     values = args[1:] if inspect.getfullargspec(right).args[:1] == ["self"] else args
     result = right(*args, **kwargs)
-    same = next((a for a in values if isinstance(a, type(result)) and type(a) is not str), None)
+    kind = Value if isinstance(result, Value) else type(result)
+    same = next((a for a in values if isinstance(a, kind) and type(a) is not str), None)
     if isinstance(result, Expr):
         operand = next((a for a in values if isinstance(a, Expr)), result)
         return _noted(operand if returned else None, result)

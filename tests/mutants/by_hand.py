@@ -76,6 +76,14 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.positive", "split_log"): (("is_positive(f)]", "True]"),),
     ("derive.positive", "scaled"): (("if s.is_positive}", "}"),),
     ("derive.positive", "_log_of_sum"): (("exponent + log(content)", "exponent"),),
+    # what is taken out of exponentials
+    ("derive.scaled", "Scales._safe_product"): (
+        ("if several else inside", "if False else inside"),
+        ("len(growing) > 1", "growing"),
+    ),
+    ("derive.scaled", "Scales.finished"): (("self.give_name = None", "pass"),),
+    ("derive.scaled", "Scales.after_forward"): (("if not isinstance(e, log)", ""),),
+    ("derive.scaled", "Scales._may_be_none"): (("and not definition.has(Sum)", ""),),
     ("derive.fractions", "Fractions._over_common_denominator"): (("max(common", "min(common"),),
     ("derive.fractions", "Fractions._product"): (("+ power", ""),),
     ("derive.fractions", "Fractions._inverse"): (

@@ -26,9 +26,11 @@ UNNOTICED: dict[str, str] = {
     "derive.sharing: _products_in: wrong": "twice a product has the same factors",
     "derive.recomputation: computed_again: wrong": FILTER,
     "derive.facts: _outer: wrong": "twice a factor is made of the same",
+    "derive.scaled: Scales.risks: wrong": "they are only counted",
     "derive.parts: _primitive: wrong": "two such sums are compared: so are both times 2",
     "derive.positive: scaled: wrong": "under what is not taken out, a root is only looked up",
     "derive.fractions: Fractions.of: wrong": SIGN,
+    "codegen.lowering.nodes: counted: wrong": "both sides of a condition are counted",
     "derive.rules: _nowhere: off": "it has nothing to give",
     "derive.rules: _nowhere: wrong": "twice nothing is nothing",
 }

@@ -48,11 +48,9 @@ ROOTS = {Fraction(1, 2): "torch.sqrt"}
 # operations, so that the step-by-step backward rounds as autograd does. The derivative of tanh is
 # a fused multiply-add in there. Source: torch's derivatives.yaml.
 PULLBACKS = {
-    "exp": "{g} * {y}",
     "log": "{g} / {x}",
     "tanh": "torch.ops.aten.tanh_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
-    "Abs": "{g} * {x}.sign()",
 }
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 # The larger and the smaller of two: of tensors, and of a tensor and a number.

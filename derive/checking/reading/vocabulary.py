@@ -13,7 +13,7 @@ from typing import Any
 
 from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
-from derive.checking.reading.functions import applied, functions
+from derive.checking.reading.functions import functions
 from derive.checking.reading.making import arange, making
 from derive.checking.reading.operations import Dtype, Operation
 from derive.checking.reading.picking import picking
@@ -47,13 +47,19 @@ RELATIONS: dict[type, Callable] = {
     ast.Eq: Eq,
     ast.NotEq: Ne,
 }
+
+
+def _kind(space: Space, x: Value) -> Dtype:
+    return Dtype()
+
+
 ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
     "T": transposed,
     "mT": matrix_transposed,
     "shape": shape_of,
     "data": lambda space, x: x,
-    "dtype": lambda space, x: Dtype(),
-    "device": lambda space, x: Dtype(),
+    "dtype": _kind,
+    "device": _kind,
     "ndim": lambda space, x: number(len(x.dims)),
 }
 
@@ -84,10 +90,6 @@ def _length(space: Space, x) -> Value:
     return number(space.size(x.dims[0]))
 
 
-def _absolute(space: Space, x) -> Value:
-    return applied(space, "abs", tensor_or_number(x, BUILTINS["abs"].usage))
-
-
 def _float(space: Space, x) -> Value:
     if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
         raise Refusal("float takes a number", "leave it out")
@@ -103,7 +105,6 @@ def tensor_or_number(x, usage: str) -> Value:
 BUILTINS = {
     "range": Builtin(_range, "range(n)"),
     "len": Builtin(_length, "len(x)"),
-    "abs": Builtin(_absolute, "abs(x)"),
     "float": Builtin(_float, "float(x)"),
 }
 
