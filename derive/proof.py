@@ -31,7 +31,6 @@ from derive.claim import (
     Equality,
     ProvedGradient,
     Shown,
-    holds_for_every_size,
     proved_on,
 )
 from derive.closed_form import ClosedForm, ClosedStatement
@@ -41,7 +40,6 @@ from derive.exact import is_zero
 from derive.facts import along
 from derive.limits import Doing, Stage
 from derive.nodes import ArrayNode
-from derive.parts import Value
 from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
@@ -172,26 +170,14 @@ class Proofs:
 
     @cached_property
     def values(self) -> Definition:
-        """The forward with its parts as statements too. The definition of a value is the user's, in
-        which parts stand under their names, or what is proved to be equal to it.
+        """The forward with its parts as statements too: a statement as the user wrote it, a part
+        as what it stands for.
         """
-        definition, values = self.form.definition, []
+        definition, statements = self.form.definition, []
         for value in self.form.relations.values:
-            written = definition.by_name.get(value.tensor.name)
-            expression = value.expression
-            if written is not None and not self._is_written(value, written):
-                expression = written.expression
-            values.append(Statement(value.tensor, expression, definition.place))
-        return replace(definition, statements=tuple(values))
-
-    def _is_written(self, value: Value, written: Statement) -> bool:
-        """Whether a value is what the user wrote, for every size."""
-        own = without_parts(value.expression, self.form.relations)
-        if own == written.expression:
-            return True
-        claim = Equality(self.form.definition, value.tensor.home, own, written.expression)
-        found = [proved_on(claim, batch) for batch in self.batches]
-        return None not in found and holds_for_every_size(claim, set().union(*found))
+            part = Statement(value.tensor, value.expression, definition.place)
+            statements.append(definition.by_name.get(value.tensor.name, part))
+        return replace(definition, statements=tuple(statements))
 
     @cached_property
     def batches_of_values(self) -> list[Batch]:
@@ -356,7 +342,7 @@ def _of_backward(form: ClosedForm, name: str) -> Expr:
 
 def computed_again(form: ClosedForm) -> dict[Tensor, Tensor]:
     """The statements of the closed form that are proved to be a value of the forward, with that
-    value. Both are taken entry by entry, so this holds for every size.
+    value: entry by entry, so for every size.
     """
     shown: dict[Tensor, Tensor] = {}
     for statement in form.statements:
@@ -380,11 +366,12 @@ def _is_computed_again(
     while nested := _adjoints_in(claim):
         claim = written_in(claim, {t: read(t) for t in nested})
     known = {t.at_home for t in tensors_in(claim)}
+    definitions = form.relations.by_name | form.definition.by_name
     while unknown := [t for t in tensors_in(value) if t.at_home not in known]:
-        if any(t.name not in form.relations.by_name for t in unknown):
+        if any(t.name not in definitions for t in unknown):
             return False
-        value = written_in(value, {t: form.relations.unfolded(t) for t in unknown})
-    return not (value.has(ArrayNode) or claim.has(ArrayNode)) and _are_the_same(value, claim)
+        value = written_in(value, {t: along(definitions[t.name].expression, t) for t in unknown})
+    return _are_the_same(value, claim)
 
 
 @lru_cache(maxsize=256)

@@ -106,4 +106,32 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("type(node) in INDIFFERENT", "True"),
     ),
     ("derive.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
+    # the claims and the proof
+    ("derive.claim", "Shown.decide"): (("ground.decide()", "True"),),
+    ("derive.claim", "proved_on"): (("return None", "continue"),),
+    ("derive.claim", "Batch.met"): (("for v in s.values]", "for v in ()]"),),
+    ("derive.claim", "Batch.may_vanish"): (("all(", "any("),),
+    ("derive.random_point", "RandomPoint._note_asked"): (("Eq, Ne", "Eq"), ("Eq, Ne", "Ne")),
+    ("derive.random_point", "RandomPoint._place_of_one"): (("max(", "min("),),
+    ("derive.random_point", "RandomPoint._drawn"): (
+        ("< 0.6", "< 0"),
+        ("scalar.is_positive or", ""),
+    ),
+    ("derive.proof", "Proofs.gradient"): (
+        ("self.step(adjoint), ", ""),
+        (", *map(self.closed, read)", ""),
+        ("if a.name in met and a is not adjoint", "if False"),
+    ),
+    ("derive.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
+    ("derive.proof", "_are_the_same"): (
+        ("e.is_positive or None", "True"),
+        ("entries.setdefault(e, ", "entries.setdefault(e.func, "),
+    ),
+    ("derive.chain_proof", "_claims"): (("and not reads", ""),),
+    ("derive.line_proof", "proved_lines"): (
+        ("how if in_order else UNPROVED", "how"),
+        ("if isinstance(e, Peak)", "if False"),
+        ("elif tensor.name in saved", "elif False"),
+    ),
+    ("derive.line_proof", "_how"): (("and claim.args == truth.args", ""),),
 }
