@@ -192,6 +192,14 @@ def test_batches_cover_every_size_on_every_axis():
         assert {batch[axis] for batch in batches} == {2, 3, 4}
 
 
+def test_where_a_size_less_two_is_divided_by_the_batches_are_larger():
+    class Dividing(derive.Forward):
+        x = derive.Input(N, C)
+        y = Sum(x**2, N) / (N - 2)
+
+    assert {batch[N] for batch in batches_of(Dividing.definition)} == {3, 4, 5}
+
+
 def test_the_second_route_writes_a_forward_without_our_nodes():
     definition = derive.forward_from("softmax_nll").definition
     e = IndexedForward(definition).computed("loss", {})

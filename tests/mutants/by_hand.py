@@ -122,6 +122,12 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         (", *map(self.closed, read)", ""),
         ("if a.name in met and a is not adjoint", "if False"),
     ),
+    ("derive.proof", "Proofs.values"): (
+        ("definition.by_name.get(value.tensor.name, part)", "part"),
+    ),
+    ("derive.proof", "_is_computed_again"): (
+        ("form.relations.by_name | form.definition.by_name", "form.relations.by_name"),
+    ),
     ("derive.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
     ("derive.proof", "_are_the_same"): (
         ("e.is_positive or None", "True"),
