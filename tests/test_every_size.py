@@ -2,17 +2,20 @@
 
 from itertools import product
 
+import pytest
 import sympy
 from sympy import Add, Indexed, IndexedBase, Integer, KroneckerDelta, Piecewise, Symbol, exp, sqrt
 
 from derive import Axis, Flatten, Forward, Input, Max, OneHot, Position, Scalar, Sum, Unflatten
-from derive.every_size import IndexedForward, IndexOfLargest, LargestAlong, vanishes
+from derive.every_size import IndexedForward, IndexOfLargest, LargestAlong, NotShown, vanishes
 from derive.indexed_sum import IndexedSum
 from derive.small_batch import LargestOf, SmallBatch
 
 SIZE = Symbol("size_C", integer=True, positive=True)
 i = Symbol("i", integer=True)
 x, eps = IndexedBase(Symbol("x", real=True)), Symbol("eps", real=True)
+N, T, E, K, C = map(Axis, "NTEKC")
+H = Axis("H", 2)
 squares = sympy.Sum(x[i] ** 2, (i, 1, SIZE))
 
 
@@ -62,6 +65,46 @@ def test_factors_that_share_no_index_are_sums_of_their_own():
     assert not vanishes(total(x[i] * y[j], i, j) - total(x[i] * y[i]))
 
 
+def test_two_sums_are_not_one_of_them():
+    y = IndexedBase(Symbol("y", real=True))
+    assert not vanishes(total(x[i]) * total(y[i]) - total(x[i]))
+
+
+def test_what_does_not_vary_counts_once_for_every_index():
+    j = Symbol("j", integer=True)
+    assert vanishes(total(x[i], i, j) - SIZE * total(x[i]))
+
+
+def test_indices_of_two_sums_that_are_multiplied_stay_apart():
+    w, (j, k) = IndexedBase(Symbol("w", real=True)), sympy.symbols("j k", integer=True)
+    product_of_sums = total(total(w[i, j]) * total(w[i, j] * x[i]), j)
+    assert vanishes(product_of_sums - total(w[i, j] * w[k, j] * x[k], i, j, k))
+    assert not vanishes(product_of_sums - total(w[i, j] ** 2 * x[i], i, j))
+
+
+def test_an_index_within_a_function_is_not_that_around_it():
+    w, j = IndexedBase(Symbol("w", real=True)), Symbol("j", integer=True)
+    columns = total(exp(total(w[i, j], i)), j)
+    assert vanishes(columns - total(exp(total(w[j, i], j)), i))
+    assert not vanishes(columns - total(exp(total(w[i, j], j)), i))
+
+
+def test_a_label_that_varies_with_the_index_is_not_taken_outside_of_the_sum():
+    label = IndexedBase(Symbol("label", integer=True))
+    assert not vanishes(total(KroneckerDelta(i, label[i])) - 1)
+
+
+def test_what_is_flattened_in_two_orders_has_no_form():
+    class BothOrders(Forward):
+        a = Input(T, E)
+        b = Input(T, E)
+        y = Flatten(a, T, E, into=K) * Flatten(b, E, T, into=K)
+
+    forward = IndexedForward(BothOrders.definition)
+    with pytest.raises(NotShown):
+        forward.computed("y", {K: forward.index(K)})
+
+
 def test_a_choice_is_the_sum_of_its_branches():
     def chosen(one, other):
         return Piecewise((one, x[i] > 0), (other, True))
@@ -84,10 +127,6 @@ def test_the_largest_is_routed_to_where_it_is():
     largest, place = LargestAlong(x[i] ** 2, i), IndexOfLargest(Integer(0), x[i] ** 2, i)
     assert vanishes(largest.diff(x[j]) - 2 * x[place] * KroneckerDelta(place, j))
     assert place.xreplace({i: j}) == place
-
-
-N, T, E, K, C = map(Axis, "NTEKC")
-H = Axis("H", 2)
 
 
 class Written(Forward):

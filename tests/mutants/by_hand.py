@@ -92,7 +92,6 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ),
     ),
     ("derive.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
-    ("derive.every_size", "_at_deltas"): (("and not other[0].has(plain[0])", ""),),
     ("derive.every_size", "_connected"): (("if g[1] & own", "if False"),),
     ("derive.every_size", "IndexedForward._position"): (("place * size + i - 1", "place + i - 1"),),
     ("derive.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),

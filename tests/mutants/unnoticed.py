@@ -34,6 +34,7 @@ UNNOTICED: dict[str, str] = {
     "derive.claim: Derivative.indexed: wrong": SIGN,
     "derive.claim: Equality.indexed: wrong": SIGN,
     "derive.claim: Batch.unfolded: wrong": SIGN,
+    "derive.every_size: IndexedForward.unfolded: wrong": SIGN,
     "derive.small_batch: with_definitions: wrong": SIGN,
     "derive.random_point: RandomPoint._real: wrong": "two such numbers are compared",
     "derive.proof: Proofs.values: wrong": "the inputs are, in a list that is not read",
