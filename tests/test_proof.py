@@ -5,7 +5,7 @@ proof.
 from dataclasses import replace
 
 import pytest
-from sympy import Integer, Mul, Rational, sqrt
+from sympy import Abs, Integer, Mul, Rational, sqrt
 
 import derive
 from derive import claim
@@ -17,7 +17,7 @@ from derive.errors import UnprovedError
 from derive.every_size import IndexedForward
 from derive.identities import Identity
 from derive.nodes import ArrayNode, Max, Sum
-from derive.proof import Proofs, batches_of, prove, proved_gradient
+from derive.proof import Proofs, _are_the_same, batches_of, prove, proved_gradient
 from derive.symbols import Tensor, axes_of, tensors_in
 
 
@@ -258,6 +258,13 @@ def test_a_statement_is_taken_for_what_the_user_wrote_and_for_nothing_else():
     for value in wrong.relations.values:
         taken = written.get(value.tensor.name, value)
         assert values[value.tensor.name].expression == taken.expression
+
+
+def test_entries_are_the_same_only_if_they_are_whatever_the_tensors_are():
+    x, y = Tensor("x", (N,)), Tensor("y", (N,))
+    assert _are_the_same(x * (x + y), x**2 + x * y)
+    assert not _are_the_same(x, y) and not _are_the_same(Sum(x, N), Sum(y, N))
+    assert not _are_the_same(Abs(x), x)  # it may be negative
 
 
 def test_what_is_computed_again_as_something_else_is_refused_although_it_is_known_as_that():

@@ -135,7 +135,6 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.chain_proof", "_claims"): (("and not reads", ""),),
     ("derive.line_proof", "proved_lines"): (
         ("how if in_order else UNPROVED", "how"),
-        ("if isinstance(e, Peak)", "if False"),
         ("elif tensor.name in saved", "elif False"),
     ),
     ("derive.line_proof", "_how"): (("and claim.args == truth.args", ""),),
