@@ -18,8 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Abs, Add, Expr, sign
-from sympy.core.relational import Relational
+from sympy import Add, Expr
 
 from derive.chain import adjoint_of
 from derive.definition import Definition
@@ -127,12 +126,6 @@ class Batch:
             pending += [value for name in new for value in self.definitions(name).values()]
         return self._latest_first(found)
 
-    def deciding(self, e: Expr) -> set[str]:
-        """The statements that the choices, signs and bars in ``e`` are asked of."""
-        asked = e.atoms(Relational, Abs, sign)
-        scalars = set().union(*(node.free_symbols for node in asked)) & self.statement_of.keys()
-        return {self.statement_of[s] for s in scalars}
-
     def unfolded(self, e: Expr, names: Collection[str]) -> Expr:
         """``e`` with these statements replaced by their definitions."""
         for name in self._latest_first(names):
@@ -226,19 +219,18 @@ def holds_for_every_size(claim: Claim, needed: Collection[str]) -> bool:
 def _proved_with(e: Expr, batch: Batch) -> Collection[str] | None:
     """The fewest statements by whose definitions ``e`` is shown to be zero, or None.
 
-    Which they might be is tried at random numbers. If they do not do, those are added that decide
-    what is chosen, then the others, one after the other: a definition may tell a sign.
+    Which they might be is tried at random numbers. If they do not do, the others are added, one
+    after the other, the latest first: a definition may tell a sign.
     """
     try:
         needed = _needed(e, batch)
         if needed is None:
             return None
-        while not batch.test.is_zero(whole := batch.unfolded(e, needed)):
-            more = [name for name in batch.met(e) if name not in needed]
-            if not more:
+        while not batch.test.is_zero(batch.unfolded(e, needed)):
+            more = next((name for name in batch.met(e) if name not in needed), None)
+            if more is None:
                 return None
-            deciding = batch.deciding(whole)
-            needed += [name for name in more if name in deciding] or more[:1]
+            needed.append(more)
         return needed
     except NOT_DECIDED:
         return None

@@ -320,7 +320,7 @@ def _at_deltas(e: Expr) -> Expr:
                 continue
             plain = sorted((i for i in delta.args if i.is_Symbol), key=str)
             other = [i for i in delta.args if not i.is_Symbol]
-            if len(plain) == 1 and other and not other[0].has(plain[0]):
+            if len(plain) == 1 and other:
                 rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
                 term = delta * rest.xreplace({plain[0]: other[0]})
         terms.append(term)

@@ -235,9 +235,9 @@ class Proofs:
         """The claims that are proved for small batches, each with the statements that it needed: at
         once, or step by step as it was derived where that takes long. Raises `UnprovedError`.
         """
-        claims = list(self.claims(adjoint, statement))
-        found = self._first_shown(claims, WITHIN)
-        if found is None and self._may_hold(claims[-1]):
+        found = self._first_shown(self.claims(adjoint, statement), WITHIN)
+        if found is None and self._may_hold(adjoint, statement):
+            claims = self.claims(adjoint, statement)
             found = self._by_steps(adjoint, statement) or self._first_shown(claims)
         if found is None:
             raise UnprovedError(_failure(self.form, statement, self.sizes[0]))
@@ -260,7 +260,9 @@ class Proofs:
             needed |= found
         return claim, needed
 
-    def _may_hold(self, claim: Equality) -> bool:
+    def _may_hold(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
+        """Whether it holds at random numbers, with all that is known of the gradients."""
+        *_, claim = self.claims(adjoint, statement)
         return all(may_hold(claim, batch) for batch in self.batches_of_values)
 
     def _by_steps(
@@ -398,7 +400,7 @@ def _of_backward(form: ClosedForm, name: str) -> Expr:
 
 def computed_again(form: ClosedForm) -> dict[Tensor, Tensor]:
     """The statements of the closed form that are proved to be a value of the forward, with that
-    value. Both are taken entry by entry, so this holds for every size.
+    value: entry by entry, so for every size.
     """
     shown: dict[Tensor, Tensor] = {}
     for statement in form.statements:
@@ -411,8 +413,8 @@ def computed_again(form: ClosedForm) -> dict[Tensor, Tensor]:
 def _is_computed_again(
     form: ClosedForm, again: ClosedStatement, value: Tensor, shown: Mapping[Tensor, Tensor]
 ) -> bool:
-    """Whether the statement ``again`` is ``value``; what it reads of those that are ``shown`` is
-    the value that they are.
+    """Whether the statement ``again`` is ``value``, as the user wrote it; what it reads of those
+    that are ``shown`` is the value that they are.
     """
 
     def read(t: Tensor) -> Expr:
@@ -421,12 +423,14 @@ def _is_computed_again(
     claim = again.expression
     while nested := _adjoints_in(claim):
         claim = written_in(claim, {t: read(t) for t in nested})
-    known = {t.at_home for t in tensors_in(claim)}
-    while unknown := [t for t in tensors_in(value) if t.at_home not in known]:
-        if any(t.name not in form.relations.by_name for t in unknown):
+    claim, written = (without_parts(e, form.relations) for e in (claim, value))
+    known, definitions = {t.at_home for t in tensors_in(claim)}, form.definition.by_name
+    while unknown := [t for t in tensors_in(written) if t.at_home not in known]:
+        if any(t.name not in definitions for t in unknown):
             return False
-        value = written_in(value, {t: form.relations.unfolded(t) for t in unknown})
-    return not (value.has(ArrayNode) or claim.has(ArrayNode)) and _are_the_same(value, claim)
+        by_definition = {t: along(definitions[t.name].expression, t) for t in unknown}
+        written = written_in(written, by_definition)
+    return _are_the_same(written, claim)
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from random import Random
 from sys import float_info
@@ -47,7 +48,13 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     "!=": lambda a, b: a != b,
 }
 
-Rounded = tuple[complex, float]  # a value, and how far it may be off
+
+@dataclass(frozen=True)
+class Rounded:
+    """A value, and how far it may be off."""
+
+    value: complex
+    error: float
 
 
 class RandomPoint:
@@ -62,10 +69,10 @@ class RandomPoint:
         """Whether ``e`` is zero here up to rounding, or has no value that can be told."""
         self._note_asked(e)
         try:
-            value, error = self.value(e)
+            found = self.value(e)
         except (ArithmeticError, AttributeError, ValueError, TypeError, RecursionError):
             return True
-        return not abs(value) > SAFE * error
+        return not abs(found.value) > SAFE * found.error
 
     def _note_asked(self, e: Expr) -> None:
         """The numbers that scalars are compared with: drawn at random, they would never be met."""
@@ -82,22 +89,22 @@ class RandomPoint:
 
     def _value(self, e: Expr) -> Rounded:
         if isinstance(e, Indicator):
-            return float(e.place == self._place_of_one(e)), 0.0
+            return Rounded(float(e.place == self._place_of_one(e)), 0.0)
         if e.is_Symbol:
             known = e in self.definitions
-            return self.value(self.definitions[e]) if known else (self._drawn(e), 0.0)
+            return self.value(self.definitions[e]) if known else Rounded(self._drawn(e), 0.0)
         if e.is_number and not e.args:
-            return float(e), abs(float(e)) * ROUNDING
+            return Rounded(float(e), abs(float(e)) * ROUNDING)
         if isinstance(e, Piecewise):
             return self._first_that_holds(e.args)
         if isinstance(e, Branches):
             return self._first_that_holds(e.choice.args)
-        values, errors = zip(*map(self.value, e.args), strict=True)
-        value = _computed(e, values)
-        return value, _error(e, value, values, errors)
+        operands = [self.value(arg) for arg in e.args]
+        value = _computed(e, [o.value for o in operands])
+        return Rounded(value, _error(e, value, operands))
 
     def _real(self, e: Expr) -> float:
-        return _real(self.value(e)[0])
+        return _real(self.value(e).value)
 
     def _drawn(self, scalar: Symbol) -> float:
         """A number of moderate size, negative unless the scalar is known to be positive; at some
@@ -158,23 +165,25 @@ def _computed(e: Expr, values: Sequence[complex]) -> complex:
     return complex(e.func(*(Float(_real(value)) for value in values)).evalf())
 
 
-def _error(e: Expr, value: complex, values: Sequence[complex], errors: Sequence[float]) -> float:
+def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
     """A bound of the rounding of ``value``, to first order."""
-    if isinstance(e, Add):
-        return sum(errors) + ROUNDING * sum(map(abs, values))
     own = ROUNDING * abs(value)
+    if isinstance(e, Add):
+        return sum(o.error + ROUNDING * abs(o.value) for o in operands)
     if isinstance(e, Mul):
-        factors = list(zip(values, errors, strict=True))
-        return own + abs(value) * sum(error / abs(v) for v, error in factors if v)
+        return own + abs(value) * sum(o.error / abs(o.value) for o in operands if o.value)
     if isinstance(e, Pow):
-        base, power = values
-        by_power = errors[1] * abs(cmath.log(base)) if errors[1] and base else 0.0
-        return own + abs(value) * (abs(power) * errors[0] / abs(base) + by_power if base else 0.0)
+        base, power = operands
+        if not base.value:
+            return own
+        by_base = abs(power.value) * base.error / abs(base.value)
+        by_power = power.error * abs(cmath.log(base.value))
+        return own + abs(value) * (by_base + by_power)
     if isinstance(e, exp):
-        return own + abs(value) * errors[0]
+        return own + abs(value) * operands[0].error
     if isinstance(e, log):
-        return own + errors[0] / abs(values[0])
-    return own + sum(errors)  # functions whose slope is about 1 at moderate numbers, at most
+        return own + operands[0].error / abs(operands[0].value)
+    return own + sum(o.error for o in operands)  # at moderate numbers, slopes are about 1 at most
 
 
 def _real(value: complex) -> float:

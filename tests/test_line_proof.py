@@ -16,6 +16,7 @@ from derive import Axis, forward_from
 from derive.chain import derive_chain
 from derive.errors import UnprovedError
 from derive.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
+from derive.nodes import Peak
 from derive.parts import Value
 from derive.proof import prove
 
@@ -141,6 +142,15 @@ def test_a_part_that_the_backward_reads_is_what_the_gradients_took_it_for(form):
     wrong[at] = replace(lines[at], expression=2 * lines[at].expression)
     how = {line.tensor: line.how for line in proved_lines(wrong, right)}
     assert how[saved] == UNPROVED and how[right.definition.output] != UNPROVED
+
+
+def test_the_largest_of_something_else_is_not_what_was_written(form):
+    right = form(X + "m = Max(x, C)\ny = exp(x - m)")
+    x, *_ = right.definition.inputs
+    for operand, how in ((x, WRITTEN), (2 * x, UNPROVED)):
+        peak = Value(right.definition.by_name["m"].tensor, Peak.over(operand, [Axis("C")]))
+        (line,) = proved_lines([peak], right)
+        assert line.how == how
 
 
 def closing_stages() -> list[str]:

@@ -5,7 +5,7 @@ proof.
 from dataclasses import replace
 
 import pytest
-from sympy import Integer, Mul, Rational
+from sympy import Abs, Integer, Mul, Rational, sqrt
 
 import derive
 from derive import claim
@@ -17,8 +17,8 @@ from derive.errors import UnprovedError
 from derive.every_size import IndexedForward
 from derive.identities import Identity
 from derive.nodes import ArrayNode, Max, Sum
-from derive.proof import Proofs, batches_of, prove, proved_gradient
-from derive.symbols import Tensor, axes_of
+from derive.proof import Proofs, _are_the_same, batches_of, prove, proved_gradient
+from derive.symbols import Tensor, axes_of, tensors_in
 
 
 def form_of(name):
@@ -192,6 +192,14 @@ def test_batches_cover_every_size_on_every_axis():
         assert {batch[axis] for batch in batches} == {2, 3, 4}
 
 
+def test_where_a_size_less_two_is_divided_by_the_batches_are_larger():
+    class Dividing(derive.Forward):
+        x = derive.Input(N, C)
+        y = Sum(x**2, N) / (N - 2)
+
+    assert {batch[N] for batch in batches_of(Dividing.definition)} == {3, 4, 5}
+
+
 def test_the_second_route_writes_a_forward_without_our_nodes():
     definition = derive.forward_from("softmax_nll").definition
     e = IndexedForward(definition).computed("loss", {})
@@ -228,17 +236,61 @@ def test_the_largest_of_a_copy_is_the_largest():
     assert prove(close(derive_chain(Copied.definition))).every_size
 
 
-def test_a_value_that_is_not_what_the_user_wrote_is_not_taken_for_it():
-    form = form_of("batch_norm")
+def with_values(form, names):
+    """The closed form, to which twice the value is known of those with these names."""
     relations = form.relations
     wrong = tuple(
-        replace(v, expression=2 * v.expression) if v.tensor.name == "inv_std" else v
+        replace(v, expression=2 * v.expression) if v.tensor.name in names else v
         for v in relations.values
     )
-    knowledge = replace(form.knowledge, relations=replace(relations, values=wrong))
-    values = Proofs(replace(form, knowledge=knowledge)).values.by_name
-    assert values["inv_std"].expression == form.definition.by_name["inv_std"].expression
-    assert values["xhat"].expression == form.relations.by_name["xhat"].expression
+    return replace(
+        form, knowledge=replace(form.knowledge, relations=replace(relations, values=wrong))
+    )
+
+
+def test_a_statement_is_taken_for_what_the_user_wrote_and_for_nothing_else():
+    """Whatever is known of it: only a part is what it stands for."""
+    form = form_of("softmax")
+    written = form.definition.by_name
+    wrong = with_values(form, form.relations.by_name)
+    values = Proofs(wrong).values.by_name
+    assert written.keys() < values.keys()
+    for value in wrong.relations.values:
+        taken = written.get(value.tensor.name, value)
+        assert values[value.tensor.name].expression == taken.expression
+
+
+def test_entries_are_the_same_only_if_they_are_whatever_the_tensors_are():
+    x, y = Tensor("x", (N,)), Tensor("y", (N,))
+    assert _are_the_same(x * (x + y), x**2 + x * y)
+    assert not _are_the_same(x, y) and not _are_the_same(Sum(x, N), Sum(y, N))
+    assert not _are_the_same(Abs(x), x)  # it may be negative
+
+
+def test_what_is_computed_again_as_something_else_is_refused_although_it_is_known_as_that():
+    form = with_values(form_of("silu"), {"s"})
+    with pytest.raises(UnprovedError, match="dx is unproved"):
+        prove(changed(form, "s_again", lambda e: 2 * e))
+
+
+def test_what_is_computed_again_is_the_value_that_it_is():
+    """So nothing needs to be known of that value."""
+    ((equality, needed),) = Proofs(form_of("silu")).closed("dx").claims
+    assert not needed and equality.left.has(derive.forward_from("silu").s)
+
+
+def test_both_sides_are_in_the_names_of_what_the_forward_computes():
+    """A proof that has to write out what is computed takes several times as long."""
+
+    class Unit(derive.Forward):
+        x = derive.Input(N, C)
+        y = x / sqrt(Sum(x**2, C))
+
+    form = close(derive_chain(Unit.definition))
+    for equality in Proofs(form).claims(form.chain.by_name["dx"], form.by_name["dx"]):
+        for side in (equality.left, equality.right):
+            assert {t.name for t in tensors_in(side)} & {"y_root", "y_sum"}
+            assert not side.has(Sum(Unit.x**2, C))
 
 
 def test_a_part_that_is_named_wrongly_proves_nothing(monkeypatch):

@@ -1,7 +1,7 @@
 """What differs at random numbers is not tried to be proved; what is equal is tried."""
 
 import pytest
-from sympy import Abs, Eq, Ne, Piecewise, exp, log, sqrt, symbols, tanh
+from sympy import Abs, Eq, Ne, Piecewise, exp, log, sign, sqrt, symbols, tanh
 
 import derive
 from derive import Axis, Input, Sum
@@ -26,12 +26,20 @@ EQUAL = {
     "a choice between equals": Piecewise((a, Eq(t, 1)), (b, True))
     - Piecewise((b, Ne(t, 1)), (a, True)),
 }
+
+
+def nested(u, depth=40):
+    return tanh(nested(u, depth - 1)) + u if depth else u
+
+
 DIFFERENT = {
     "a number": a * (1 + 1e-6) - a,
+    "a number, after many operations": nested(a * (1 + 1e-6)) - nested(a),
     "a sign": Abs(a) - a,
     "roots of negative numbers": sqrt(a * b) - sqrt(a) * sqrt(b),
     "where a scalar is a number": Piecewise((a, Eq(t, 1)), (0, True)),
     "where it is not": Piecewise((0, Eq(t, 1)), (a, True)),
+    "everywhere but at a number": a - Piecewise((a, Ne(t, 1)), (0, True)),
     "another of the largest": LargestOf(a, b, c) - a * selectors((a, b, c))[0],
 }
 
@@ -55,7 +63,8 @@ class Norm(derive.Forward):
 
     x = Input(N, C)
     scale = Input(N)
-    square = x**2
+    twice = 2 * x
+    square = x * twice / 2
     length = Sum(square, C)
     unit = x / length
     scaled = scale * unit
@@ -72,5 +81,7 @@ def test_an_equality_names_the_definitions_that_it_needs():
     assert needed(x, x) == set()
     assert needed(unit * length, x) == {"unit"}
     assert needed(Norm.scaled * length, Norm.scale * x) == {"scaled", "unit"}
-    assert needed(Sum(x**2, C), length, (N,)) == {"square", "length"}
+    assert needed(Sum(x**2, C), length, (N,)) == {"square", "length", "twice"}
+    assert needed(unit * Sum(Norm.square, C), unit * length) == {"length"}
+    assert needed(sign(Norm.twice) * unit, sign(x) * unit) == {"twice"}
     assert needed(unit, x) is None

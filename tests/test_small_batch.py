@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 from forwards import OWN, write
-from sympy import Abs, Piecewise, Symbol, exp, log, sqrt, tanh
+from sympy import Abs, Add, Piecewise, Symbol, exp, log, sqrt, tanh
 
-from derive import Axis, Flatten, Forward, Input, Rename, Sum, forward_from
+from derive import Axis, Flatten, Forward, Input, Max, Rename, Sum, forward_from
 from derive.exact import is_zero
-from derive.small_batch import LargestOf, SmallBatch, TotalDerivative
+from derive.small_batch import LargestOf, SmallBatch, TotalDerivative, indicators, selectors
 
 N, T, E, C = Axis("N"), Axis("T"), Axis("E"), Axis("C")
 SIZES = {"N": 3, "T": 2, "E": 3, "C": 2, "D": 2, "H": 2, "K": 3, "M": 3}
@@ -41,6 +41,11 @@ class BothOrders(Forward):
     x = Input(T, E)
     z = Input(T, E)
     y = Flatten(x, T, E, into=K) * Flatten(z, E, T, into=K)
+
+
+class Largest(Forward):
+    x = Input(N, C)
+    y = Max(x**2, C)
 
 
 class Shifted(Sum):
@@ -103,7 +108,20 @@ def test_what_can_tell_places_apart_is_checked_in_every_entry():
     assert len(both.representatives(home, both.definition.output)) == 6
 
 
+def test_the_largest_is_that_of_all_entries_along_the_axis():
+    batch = batch_of(Largest)
+    x = batch.entries(batch.definition.inputs[0])
+    for (i,), largest in batch.computed("y").items():
+        assert set(largest.args) == {x[i, k] ** 2 for k in range(batch.sizes[C])}
+
+
 X, Y, P = Symbol("x", real=True), Symbol("y", real=True), Symbol("p", positive=True)
+
+
+def test_of_the_entries_of_a_one_hot_each_is_0_or_1_and_one_is_1():
+    for entries in (indicators("a label", 3), selectors((X, Y, P))):
+        assert is_zero(Add(*entries) - 1) and all(is_zero(e**2 - e) for e in entries)
+        assert not any(map(is_zero, entries))
 
 
 @pytest.mark.parametrize(

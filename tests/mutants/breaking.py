@@ -35,6 +35,7 @@ UNDOUBLED = {
     "tuple",
     "dict",
     "Mapping",
+    "Collection",
     "Preference",
 }
 EMPTY = (list, tuple, set, frozenset, dict)
@@ -136,6 +137,8 @@ def _needed(returned: str, kind) -> str | None:
     """What a function has to be given to have something to return where it does nothing; None
     where an empty collection will do, or what is not annotated.
     """
+    if returned in ("float", "complex"):
+        return returned
     if returned in ("Scaled", "Symbol"):
         return "Expr"
     return returned if inspect.isclass(kind) and not issubclass(kind, EMPTY) else None
@@ -176,7 +179,8 @@ def _doubled(result):
     """An expression, or those in a collection or a record, times 2."""
     if isinstance(result, Value):
         return Plus(((result, False), (result, False)), dims=result.dims)
-    if isinstance(result, PolyElement) or (isinstance(result, Expr) and not result.is_Boolean):
+    is_number = isinstance(result, (float, complex, PolyElement))
+    if is_number or (isinstance(result, Expr) and not result.is_Boolean):
         return 2 * result
     if isinstance(result, dict):
         return {key: _doubled(value) for key, value in result.items()}

@@ -100,7 +100,6 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ),
     ),
     ("derive.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
-    ("derive.every_size", "_at_deltas"): (("and not other[0].has(plain[0])", ""),),
     ("derive.every_size", "_connected"): (("if g[1] & own", "if False"),),
     ("derive.every_size", "IndexedForward._position"): (("place * size + i - 1", "place + i - 1"),),
     ("derive.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),
@@ -114,4 +113,37 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("type(node) in INDIFFERENT", "True"),
     ),
     ("derive.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
+    # the claims and the proof
+    ("derive.claim", "Shown.decide"): (("ground.decide()", "True"),),
+    ("derive.claim", "proved_on"): (("return None", "continue"),),
+    ("derive.claim", "Batch.met"): (("for v in s.values]", "for v in ()]"),),
+    ("derive.claim", "Batch.may_vanish"): (("all(", "any("),),
+    ("derive.random_point", "RandomPoint._note_asked"): (("Eq, Ne", "Eq"), ("Eq, Ne", "Ne")),
+    ("derive.random_point", "RandomPoint._place_of_one"): (("max(", "min("),),
+    ("derive.random_point", "RandomPoint._drawn"): (
+        ("< 0.6", "< 0"),
+        ("scalar.is_positive or", ""),
+    ),
+    ("derive.proof", "Proofs.gradient"): (
+        ("self.step(adjoint), ", ""),
+        (", *map(self.closed, read)", ""),
+        ("if a.name in met and a is not adjoint", "if False"),
+    ),
+    ("derive.proof", "Proofs.values"): (
+        ("definition.by_name.get(value.tensor.name, part)", "part"),
+    ),
+    ("derive.proof", "_is_computed_again"): (
+        ("form.relations.by_name | form.definition.by_name", "form.relations.by_name"),
+    ),
+    ("derive.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
+    ("derive.proof", "_are_the_same"): (
+        ("e.is_positive or None", "True"),
+        ("entries.setdefault(e, ", "entries.setdefault(e.func, "),
+    ),
+    ("derive.chain_proof", "_claims"): (("and not reads", ""),),
+    ("derive.line_proof", "proved_lines"): (
+        ("how if in_order else UNPROVED", "how"),
+        ("elif tensor.name in saved", "elif False"),
+    ),
+    ("derive.line_proof", "_how"): (("and claim.args == truth.args", ""),),
 }
