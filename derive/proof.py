@@ -51,7 +51,9 @@ SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
-WITHIN = 20_000  # products of terms: an equality of one statement takes some hundred
+# Products of terms for one question: most take some hundred. Without a limit only what is not
+# decided otherwise, at once or step by step.
+WITHIN = (2_000, 20_000, 200_000, None)
 LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 
 
@@ -235,16 +237,17 @@ class Proofs:
         """The claims that are proved for small batches, each with the statements that it needed: at
         once, or step by step as it was derived where that takes long. Raises `UnprovedError`.
         """
-        found = self._first_shown(self.claims(adjoint, statement), WITHIN)
-        if found is None and self._may_hold(adjoint, statement):
-            claims = self.claims(adjoint, statement)
-            found = self._by_steps(adjoint, statement) or self._first_shown(claims)
-        if found is None:
-            raise UnprovedError(_failure(self.form, statement, self.sizes[0]))
-        return found
+        for most in WITHIN:
+            if found := self._first_shown(self.claims(adjoint, statement), most):
+                return found
+            if not self._may_hold(adjoint, statement):
+                break
+            if found := self._by_steps(adjoint, statement, most):
+                return found
+        raise UnprovedError(_failure(self.form, statement, self.sizes[0]))
 
     def _first_shown(
-        self, claims: Iterable[Equality], most: int | None = None
+        self, claims: Iterable[Equality], most: int | None
     ) -> list[tuple[Equality, set[str]]] | None:
         """The first of the claims that is proved, if one is."""
         shown = (self._shown(claim, most) for claim in claims)
@@ -266,7 +269,7 @@ class Proofs:
         return all(may_hold(claim, batch) for batch in self.batches_of_values)
 
     def _by_steps(
-        self, adjoint: Adjoint, statement: ClosedStatement
+        self, adjoint: Adjoint, statement: ClosedStatement, most: int | None
     ) -> list[tuple[Equality, set[str]]] | None:
         """The same from each expression of the recorded derivation to the next, if each is proved:
         a step needs to know little of the forward. What the record says is not relied upon.
@@ -280,7 +283,7 @@ class Proofs:
         lines = [self._in_parts(self._inlined(e, free)) for e in written]
         found = []
         for right, left in pairwise(dict.fromkeys(lines)):
-            shown = self._shown(Equality(self.values, statement.of.home, left, right), WITHIN)
+            shown = self._shown(Equality(self.values, statement.of.home, left, right), most)
             if shown is None:
                 return None
             found.append(shown)

@@ -1,5 +1,7 @@
 """Forwards that once came out wrong, refused or fragile; each with a reference typed by hand."""
 
+import time
+
 import pytest
 import sympy
 import torch
@@ -7,6 +9,7 @@ import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated
 from sympy import Dummy, IndexedBase, Symbol, tanh
 
+from derive import derive, forward_from
 from derive.every_size import vanishes
 
 
@@ -40,6 +43,14 @@ def focal_tversky(x, t):
     p = x.softmax(1)
     hit, missed, wrong = (p * t).sum(0), ((1 - p) * t).sum(0), (p * (1 - t)).sum(0)
     return ((1 - (hit + 1) / (hit + 0.7 * missed + 0.3 * wrong + 1)) ** 0.75).mean()
+
+
+def sinkhorn(x):
+    y = x.exp()
+    for _ in range(3):
+        y = y / y.sum(1, keepdim=True)
+        y = y / y.sum(0)
+    return y
 
 
 def gate(x, z):
@@ -186,6 +197,13 @@ LARGE = {
         focal_tversky,
         [draw(5, 3), draw(5, 3, seed=2).softmax(1)],
     ),
+    "Sinkhorn": (  # Cuturi 2013, three steps
+        "    x = Input(N, C)\n    e = exp(x)\n    a1 = e / Sum(e, C)\n    b1 = a1 / Sum(a1, N)\n"
+        "    a2 = b1 / Sum(b1, C)\n    b2 = a2 / Sum(a2, N)\n    a3 = b2 / Sum(b2, C)\n"
+        "    y = a3 / Sum(a3, N)\n",
+        sinkhorn,
+        [draw(5, 3)],
+    ),
 }
 
 
@@ -195,6 +213,24 @@ def test_large_ones_are_proved_statement_by_statement(name, tmp_path):
     function, _, result = generated(forward_file(tmp_path, name, body), tmp_path)
     assert result.proved.every_size
     assert_same_gradients(function, reference, *inputs)
+
+
+def seconds_of_a_chain(folder, length):
+    """The time in which functions of functions are derived and proved."""
+    lines, inner = ["x = Input(N)"], "x"
+    for i in range(1, length):
+        outer = f"tanh({i + 1} * {inner})" if i % 2 else f"exp(-{inner}**2) + {inner}"
+        lines, inner = [*lines, f"u{i} = {outer}"], f"u{i}"
+    body = "".join(f"    {line}\n" for line in lines)
+    forward = forward_from(forward_file(folder, f"Chain{length}", body))
+    begin = time.process_time()
+    assert derive(forward).every_size
+    return time.process_time() - begin
+
+
+def test_a_chain_of_twice_the_length_does_not_take_many_times_as_long(tmp_path):
+    """Nothing in it is written out to the inputs, which would double with each link."""
+    assert seconds_of_a_chain(tmp_path, 28) < 4 * seconds_of_a_chain(tmp_path, 14)
 
 
 @pytest.mark.parametrize("name", CASES)

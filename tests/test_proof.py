@@ -100,6 +100,30 @@ def test_a_value_that_is_computed_again_wrongly_is_caught(name, again):
             prove(changed(form, again, change))
 
 
+@pytest.fixture
+def by_steps(monkeypatch):
+    """What the proofs by steps gave, where few products of terms are made for one question."""
+    monkeypatch.setattr(derive.proof, "WITHIN", (1000,))
+    right, shown = Proofs._by_steps, []
+    monkeypatch.setattr(Proofs, "_by_steps", lambda *args: shown.append(right(*args)) or shown[-1])
+    return shown
+
+
+def test_what_takes_long_at_once_is_proved_step_by_step(by_steps):
+    assert prove(form_of("batch_norm_biased")).every_size
+    assert any(found and len(found) > 3 for found in by_steps)
+
+
+def test_a_step_of_the_record_is_not_relied_upon(by_steps):
+    form = form_of("batch_norm_biased")
+    for change in (lambda e: 2 * e, lambda e: e.subs(1 / N, 1 / (N + 1))):
+        with pytest.raises(UnprovedError, match="dx is unproved"):
+            prove(changed(form, "dx", change))
+    wrong = tuple(replace(step, after=2 * step.after) for step in form.steps)
+    with pytest.raises(UnprovedError):  # right, but not by these steps
+        prove(replace(form, steps=wrong))
+
+
 @pytest.mark.parametrize("node", [Sum, Max])
 def test_a_wrong_rule_is_caught(node, monkeypatch):
     right = rules_module.rules[node]
