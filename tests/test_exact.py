@@ -58,6 +58,9 @@ other = Indicator(0, "another row")
         log(p * q) - log(p) - log(q),
         log(2 * exp(x) + 2 * exp(y)) - log(2) - log(exp(x) + exp(y)),
         log(exp(x) / (exp(x) + exp(y))) - x + log(exp(x) + exp(y)),
+        y
+        + log((Piecewise((x, x >= 0), (0, True)) + exp(-Abs(x))) * exp(-y) + exp(x - y))
+        - log(Piecewise((x, x >= 0), (0, True)) + exp(-Abs(x)) + exp(x)),
         # one argument that is written as two different quotients
         tanh(exp(x) / (1 + exp(x))) - tanh(1 / (1 + exp(-x))),
         exp(y * exp(x) / (1 + exp(x))) - exp(y / (1 + exp(-x))),
@@ -113,6 +116,9 @@ def test_what_is_zero_is_recognised(e):
         i1 - i2,
         log(x * y) - log(x) - log(y),  # x and y may be negative
         x ** (2 * a) - x**a,
+        y
+        + log((Piecewise((x, x <= 0), (0, True)) + exp(-Abs(x))) * exp(-y) + exp(x - y))
+        - log(Piecewise((x, x <= 0), (0, True)) + exp(-Abs(x)) + exp(x)),  # may be negative
         Piecewise((x, x < y), (y, True)) - x,
         Piecewise((x * exp(y), sympy.Ne(x, 0)), (1, True)) - x * exp(y),
         Piecewise((x * y, x * y >= 0), (0, True)) - x * y,

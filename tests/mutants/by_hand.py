@@ -72,7 +72,11 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("or not _implied(slope, others, test)", ""),
         ("place - line / slope", "place + line / slope"),
     ),
-    ("derive.positive", "is_positive"): (("all(map(", "any(map("),),
+    ("derive.positive", "is_positive"): (
+        ("all(map(_is_nonnegative", "any(map(_is_nonnegative"),
+        ("all(map(is_positive", "any(map(is_positive"),
+    ),
+    ("derive.positive", "_is_nonnegative_where"): (("orders and e == ", "orders and e != "),),
     ("derive.positive", "split_log"): (("is_positive(f)]", "True]"),),
     ("derive.positive", "scaled"): (("if s.is_positive}", "}"),),
     ("derive.positive", "_log_of_sum"): (("exponent + log(content)", "exponent"),),
@@ -130,11 +134,12 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("if a.name in met and a is not adjoint", "if False"),
     ),
     ("derive.proof", "Proofs.values"): (
-        ("definition.by_name.get(value.tensor.name, part)", "part"),
+        ("if written is not None and not self._is_written(value, written):", "if False:"),
     ),
     ("derive.proof", "_is_computed_again"): (
-        ("form.relations.by_name | form.definition.by_name", "form.relations.by_name"),
+        ("form.definition.by_name", "form.relations.by_name"),
     ),
+    ("derive.proof", "Proofs._by_steps"): (("return None", "continue"),),
     ("derive.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
     ("derive.proof", "_are_the_same"): (
         ("e.is_positive or None", "True"),
