@@ -23,7 +23,7 @@ from derive.nodes import ArgMax, Max, Sum
 from derive.parts import Value
 from derive.relations import Relations
 from derive.steps import Record, Step
-from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
+from derive.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.traversal import everywhere
 
 BOUNDED = (atan, cos, erf, sin, tanh)
@@ -162,7 +162,7 @@ def _logarithms(
     relations = knowledge.relations
 
     def written_out(exponent: Expr) -> Expr:
-        return _difference_in_full(exponent, knowledge)
+        return exponent.expand(deep=False)
 
     def named(exponent: Expr) -> Expr:
         return relations.with_values(written_out(exponent))
@@ -195,26 +195,3 @@ def _exponentials_merged(
         return None
     rest = Mul(*(f for f in factors if not isinstance(f, exp))) * divisor**-power
     return rest * exp(finished(exponent + power * logarithm))
-
-
-def _difference_in_full(e: Expr, knowledge: Facts) -> Expr:
-    """A sum of tensors with the sums among them written out: x - m + (m - y) = x - y."""
-    relations = knowledge.relations
-    while True:
-        sums = {
-            t: relations.unfolded(t)
-            for t in tensors_in(e)
-            if t.name in relations.by_name
-            and not knowledge.centred_along(t.at_home)
-            and _is_sum_of_tensors(relations.by_name[t.name].expression)
-        }
-        if not sums:
-            return e.expand(deep=False)
-        e = e.xreplace(sums).expand(deep=False)
-
-
-def _is_sum_of_tensors(e: Expr) -> bool:
-    terms = [term.as_coeff_Mul() for term in Add.make_args(e)]
-    return isinstance(e, Add) and all(
-        isinstance(rest, Tensor) or is_number_or_size(rest) for _, rest in terms
-    )

@@ -14,7 +14,7 @@ from sympy import Add, Expr, Mul
 
 from derive.choices import written_in
 from derive.identities import Identity, identities
-from derive.nodes import Reduction, Sum, renamed
+from derive.nodes import Sum, renamed
 from derive.relations import Relations
 from derive.rewriting import normal_form
 from derive.steps import Fact, Record
@@ -110,16 +110,8 @@ class Facts:
             if len(terms) > 1
             else set()
         )
-        outside = [t for t in tensors_in(e) if t not in common and not _below_reduction(e, t)]
+        outside = [t for t in tensors_in(e) if t not in common]
         return latest(inside) or latest(outside)
-
-
-def _below_reduction(e: Expr, tensor: Tensor) -> bool:
-    return not any(tensor in tensors_in(f) and not f.has(Reduction) for f in _outer(e))
-
-
-def _outer(e: Expr):
-    return [f for term in Add.make_args(e) for f in Mul.make_args(term)]
 
 
 def along(e: Expr, tensor: Tensor) -> Expr:

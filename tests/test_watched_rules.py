@@ -206,6 +206,19 @@ RULES = {
             "dw = -dy*log_s*t",
         ],
     ),
+    "an exponential of what the forward computes": (
+        X + "m = Max(x, C)\nd = x - m\nlse = log(Sum(exp(d), C))\ny = d - lse",
+        ["dx = dy - exp(y)*Sum(dy, C)"],
+    ),
+    "what is compared is chosen before": (
+        "x = Input(N)\nw = Input(N)\na = Piecewise((x, x > 0), (0, True))\n"
+        "y = Piecewise((a**2, a < w), (a * w, True))",
+        [
+            "a_again = Piecewise((x, x > 0), (0, True))",
+            "dx = dy*Piecewise((1, x > 0), (0, True))*Piecewise((2*a_again, w > a_again), (w, True))",
+            "dw = dy*Piecewise((0, w > a_again), (a_again, True))",
+        ],
+    ),
     "a sum of what has a name": (
         X + "squares = x**2\ntotal = Sum(squares, C)\nu = x / sqrt(total)\nloss = Sum(u**2, N, C)",
         ["dx = 0"],
