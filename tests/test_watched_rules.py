@@ -215,7 +215,8 @@ RULES = {
         "y = Piecewise((a**2, a < w), (a * w, True))",
         [
             "a_again = Piecewise((x, x > 0), (0, True))",
-            "dx = dy*Piecewise((1, x > 0), (0, True))*Piecewise((2*a_again, w > a_again), (w, True))",
+            "dx = dy*Piecewise((1, x > 0), (0, True))"
+            "*Piecewise((2*a_again, w > a_again), (w, True))",
             "dw = dy*Piecewise((0, w > a_again), (a_again, True))",
         ],
     ),

@@ -27,7 +27,6 @@ UNNOTICED: dict[str, str] = {
     "derive.closed_form: with_statements: wrong": "what tests break with it is broken twice",
     "derive.sharing: _products_in: wrong": "twice a product has the same factors",
     "derive.recomputation: computed_again: wrong": FILTER,
-    "derive.facts: _outer: wrong": "twice a factor is made of the same",
     "derive.scaled: Scales.risks: wrong": "they are only counted",
     "derive.parts: _primitive: wrong": "two such sums are compared: so are both times 2",
     "derive.positive: scaled: wrong": "under what is not taken out, a root is only looked up",
