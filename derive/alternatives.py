@@ -47,11 +47,18 @@ def preference(pairs: Pairs, relations: Relations) -> Preference:
 
     Those are divisors by which the forward does not divide, and exponentials that may overflow.
     """
-    divided = {d for _, e in pairs for d in map(relations.with_values, divisors(e))}
-    read = {t for _, e in pairs for t in tensors_in(e) if relations.scales.overflows(t)}
-    written = {risk for _, e in pairs for risk in relations.scales_after.risks(e)}
-    risks = len(divided - relations.divisors) + len(read | written)
-    return risks, cost_of(pairs, relations.definition.output)
+    risked = {risk for _, e in pairs for risk in _risked(e, relations)}
+    return len(risked), cost_of(pairs, relations.definition.output)
+
+
+def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
+    """The divisors and the others in ``e``."""
+    if e not in relations.risked:
+        divided = {*map(relations.with_values, divisors(e))} - relations.divisors
+        read = {t for t in tensors_in(e) if relations.scales.overflows(t)}
+        others = read | relations.scales_after.risks(e)
+        relations.risked[e] = frozenset([(True, d) for d in divided] + [(False, r) for r in others])
+    return relations.risked[e]
 
 
 @lru_cache(maxsize=8192)
@@ -104,8 +111,8 @@ def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
 
 def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
     def rewrite(e: Expr) -> Expr:
-        met = (t for t in tensors_in(e) if t.at_home == value)
-        return written_in(e, {t: along(definition, t) for t in met})
+        met = [t for t in tensors_in(e) if t.name == value.name]
+        return written_in(e, {t: along(definition, t) for t in met}) if met else e
 
     return Rewriting("unfold", f"{value} is cheaper to compute again than to save", rewrite)
 

@@ -45,6 +45,11 @@ class Relations:
         return self.scales.after_forward()
 
     @cached_property
+    def risked(self) -> dict[Expr, frozenset]:
+        """What expressions risk, of those for which that was asked (``alternatives.py``)."""
+        return {}
+
+    @cached_property
     def by_name(self) -> dict[str, Value]:
         return {value.tensor.name: value for value in self.values}
 
