@@ -168,6 +168,7 @@ def smaller(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def absolute(a: torch.Tensor) -> torch.Tensor:
     at_an_end.append(bool((a >= 0).all() and (a == 0).any()))
+    decided_by_rounding.append(bool(((a.abs() <= ROUNDING) & (a != 0)).any()))  # its sign is
     return a.abs()
 
 

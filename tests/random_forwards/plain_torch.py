@@ -36,9 +36,9 @@ class Declared:
 @dataclass(frozen=True)
 class Result:
     """The values of a forward's statements, each by its name; the last one is the output. Where
-    the largest of some entries was ``decided_by_rounding``, nobody can say where the gradient goes;
-    where one was ``at_an_end`` of what a function is defined on, the gradients of statements on the
-    way have several values.
+    the largest of some entries or a sign was ``decided_by_rounding``, nobody can say where the
+    gradient goes; where one was ``at_an_end`` of what a function is defined on, the gradients of
+    statements on the way have several values.
     """
 
     statements: dict[str, Named]
