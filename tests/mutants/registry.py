@@ -82,7 +82,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.common_sums": REST,
     "derive.shares": REST,
     "derive.sharing": REST,
-    "derive.alternatives": (*REST, "test_steps.py"),
+    "derive.alternatives": ("test_canonical.py", "test_stability.py", *REST, "test_steps.py"),
     "derive.recomputation": REST,
     "derive.cost": REST,
     "derive.scaled": ("test_line_proof.py", "test_stability.py", *REST),
