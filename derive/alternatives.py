@@ -52,7 +52,9 @@ def preference(pairs: Pairs, relations: Relations) -> Preference:
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
-    """The divisors and the others in ``e``."""
+    """What ``e`` risks: what it divides by although the forward does not, marked True, and what may
+    overflow.
+    """
     if e not in relations.risked:
         divided = {*map(relations.with_values, divisors(e))} - relations.divisors
         read = {t for t in tensors_in(e) if relations.scales.overflows(t)}

@@ -168,7 +168,7 @@ def _exponentials(e: Expr) -> list[Expr]:
 
 
 def _is_reciprocal(e: Expr) -> bool:
-    """Whether ``e`` divides by a sum with a function in it, entry by entry."""
+    """Whether ``e`` divides by a sum with a function of data in it, entry by entry."""
     if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative) or is_constant(e):
         return False
     functions = [f for f in e.base.atoms(Function) if is_evaluated(f)]

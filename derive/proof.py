@@ -9,7 +9,8 @@ the value of that sum, in which the closed form of each ``dk`` stands, is proved
 between values of the forward; each ``dk`` likewise, up to the upstream gradient. So a long network
 costs as much as its statements do, one after the other.
 
-Values of the forward are independent in an equality until their definitions are needed.
+Values of the forward are independent in an equality until their definitions are needed. What takes
+long at once is proved from each expression of the recorded derivation to the next.
 ``claim.py`` decides, for small batches and for every size. The first is required. Where the second
 does not succeed, the record says that only the small batches were proved.
 """
