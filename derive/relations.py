@@ -97,6 +97,8 @@ class Relations:
         tensors = [base for base in powers if isinstance(base, Tensor)]
         if any(not isinstance(b, Tensor) and not is_constant(b) for b in powers) or not tensors:
             return
+        if not all(map(is_constant, powers.values())):  # exp(x) is the number E to the power of x
+            return
         for base in sorted(tensors, key=lambda t: (t.role == "input", self.position[t.name])):
             power = powers[base]
             if (

@@ -308,6 +308,13 @@ def batch_norm_chain(
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+_REFUSAL = (
+    "batch_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; batch_norm_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BatchNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -320,11 +327,27 @@ class BatchNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "batch_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; batch_norm_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BatchNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormCompiled.apply)
 
 
 class BatchNormFunction(torch.autograd.Function):
@@ -358,4 +381,7 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
 
     Shapes: x (N, C), gain (C,), bias (C,) -> (N, C).
     """
-    return BatchNormFunction.apply(x, gain, bias, eps)[0]
+    y = BatchNormFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -400,6 +400,13 @@ def batch_norm_biased_chain(
     return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+_REFUSAL = (
+    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; batch_norm_biased_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BatchNormBiasedAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -412,11 +419,27 @@ class BatchNormBiasedAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; batch_norm_biased_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BatchNormBiasedCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormBiasedCompiled.apply)
 
 
 class BatchNormBiasedFunction(torch.autograd.Function):
@@ -455,4 +478,7 @@ def batch_norm_biased(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
     """
-    return BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
+    y = BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

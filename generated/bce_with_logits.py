@@ -409,6 +409,13 @@ def bce_with_logits_chain(
     return BCEWithLogitsChain(dlosses_probs, dlosses_likelihood, dlosses, dloss, dlogits, dtarget)
 
 
+_REFUSAL = (
+    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bce_with_logits_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BCEWithLogitsAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -421,11 +428,27 @@ class BCEWithLogitsAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "bce_with_logits: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; bce_with_logits_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BCEWithLogitsCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsCompiled.apply)
 
 
 class BCEWithLogitsFunction(torch.autograd.Function):
@@ -475,4 +498,7 @@ def bce_with_logits(
             " pos_weight.detach()"
         )
     weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    return BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)[0]
+    loss = BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

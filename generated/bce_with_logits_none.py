@@ -388,6 +388,13 @@ def bce_with_logits_none_chain(
     return BCEWithLogitsNoneChain(dprobs, dlikelihood, dlosses, dlogits, dtarget)
 
 
+_REFUSAL = (
+    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bce_with_logits_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BCEWithLogitsNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -400,11 +407,27 @@ class BCEWithLogitsNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; bce_with_logits_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BCEWithLogitsNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsNoneCompiled.apply)
 
 
 class BCEWithLogitsNoneFunction(torch.autograd.Function):
@@ -454,4 +477,7 @@ def bce_with_logits_none(
             " pos_weight.detach()"
         )
     weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    return BCEWithLogitsNoneFunction.apply(logits, target, weight, pos_weight)[0]
+    losses = BCEWithLogitsNoneFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

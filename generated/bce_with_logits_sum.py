@@ -405,6 +405,13 @@ def bce_with_logits_sum_chain(
     )
 
 
+_REFUSAL = (
+    "bce_with_logits_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bce_with_logits_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BCEWithLogitsSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -417,11 +424,27 @@ class BCEWithLogitsSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "bce_with_logits_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; bce_with_logits_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BCEWithLogitsSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsSumCompiled.apply)
 
 
 class BCEWithLogitsSumFunction(torch.autograd.Function):
@@ -471,4 +494,7 @@ def bce_with_logits_sum(
             " pos_weight.detach()"
         )
     weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    return BCEWithLogitsSumFunction.apply(logits, target, weight, pos_weight)[0]
+    loss = BCEWithLogitsSumFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -441,6 +441,13 @@ def biased_attention_chain(
     )
 
 
+_REFUSAL = (
+    "biased_attention: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; biased_attention_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BiasedAttentionAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -453,11 +460,27 @@ class BiasedAttentionAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "biased_attention: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; biased_attention_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BiasedAttentionCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BiasedAttentionCompiled.apply)
 
 
 class BiasedAttentionFunction(torch.autograd.Function):
@@ -499,4 +522,7 @@ def biased_attention(
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S) -> (*B, T, F).
     """
     bias = _expanded(bias, "*B T S", (query, key, value))
-    return BiasedAttentionFunction.apply(query, key, value, bias, scale)[0]
+    y = BiasedAttentionFunction.apply(query, key, value, bias, scale)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

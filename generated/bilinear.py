@@ -344,6 +344,13 @@ def bilinear_chain(
     return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
 
 
+_REFUSAL = (
+    "bilinear: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bilinear_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class BilinearAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -356,11 +363,27 @@ class BilinearAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "bilinear: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; bilinear_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class BilinearCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BilinearCompiled.apply)
 
 
 class BilinearFunction(torch.autograd.Function):
@@ -394,4 +417,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,) -> (*N, H).
     """
-    return BilinearFunction.apply(x1, x2, weight, bias)[0]
+    y = BilinearFunction.apply(x1, x2, weight, bias)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

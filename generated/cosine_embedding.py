@@ -433,6 +433,13 @@ def cosine_embedding_chain(
     )
 
 
+_REFUSAL = (
+    "cosine_embedding: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cosine_embedding_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CosineEmbeddingAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -445,11 +452,27 @@ class CosineEmbeddingAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cosine_embedding: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cosine_embedding_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CosineEmbeddingCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingCompiled.apply)
 
 
 class CosineEmbeddingFunction(torch.autograd.Function):
@@ -495,4 +518,7 @@ def cosine_embedding(
             "cosine_embedding: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return CosineEmbeddingFunction.apply(x1, x2, target, margin, eps)[0]
+    loss = CosineEmbeddingFunction.apply(x1, x2, target, margin, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

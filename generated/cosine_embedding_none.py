@@ -403,6 +403,13 @@ def cosine_embedding_none_chain(
     return CosineEmbeddingNoneChain(dproduct, dnorms, dcosine, dexcess, dlosses, dx1, dx2)
 
 
+_REFUSAL = (
+    "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cosine_embedding_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CosineEmbeddingNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -415,11 +422,27 @@ class CosineEmbeddingNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cosine_embedding_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CosineEmbeddingNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingNoneCompiled.apply)
 
 
 class CosineEmbeddingNoneFunction(torch.autograd.Function):
@@ -465,4 +488,7 @@ def cosine_embedding_none(
             "cosine_embedding_none: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return CosineEmbeddingNoneFunction.apply(x1, x2, target, margin, eps)[0]
+    losses = CosineEmbeddingNoneFunction.apply(x1, x2, target, margin, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -426,6 +426,13 @@ def cosine_embedding_sum_chain(
     )
 
 
+_REFUSAL = (
+    "cosine_embedding_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cosine_embedding_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CosineEmbeddingSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -438,11 +445,27 @@ class CosineEmbeddingSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cosine_embedding_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cosine_embedding_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CosineEmbeddingSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingSumCompiled.apply)
 
 
 class CosineEmbeddingSumFunction(torch.autograd.Function):
@@ -488,4 +511,7 @@ def cosine_embedding_sum(
             "cosine_embedding_sum: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return CosineEmbeddingSumFunction.apply(x1, x2, target, margin, eps)[0]
+    loss = CosineEmbeddingSumFunction.apply(x1, x2, target, margin, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -417,6 +417,13 @@ def cross_entropy_probabilities_none_chain(
     )
 
 
+_REFUSAL = (
+    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CrossEntropyProbabilitiesNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -429,11 +436,27 @@ class CrossEntropyProbabilitiesNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CrossEntropyProbabilitiesNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyProbabilitiesNoneCompiled.apply)
 
 
 class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
@@ -478,4 +501,7 @@ def cross_entropy_probabilities_none(
             "cross_entropy_probabilities_none: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return CrossEntropyProbabilitiesNoneFunction.apply(logits, target, weight, label_smoothing)[0]
+    losses = CrossEntropyProbabilitiesNoneFunction.apply(logits, target, weight, label_smoothing)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -581,6 +581,13 @@ def cross_entropy_softcap_chain(
     )
 
 
+_REFUSAL = (
+    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CrossEntropySoftcapAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -593,11 +600,27 @@ class CrossEntropySoftcapAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CrossEntropySoftcapCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropySoftcapCompiled.apply)
 
 
 class CrossEntropySoftcapFunction(torch.autograd.Function):
@@ -644,4 +667,7 @@ def cross_entropy_softcap(
             "cross_entropy_softcap: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return CrossEntropySoftcapFunction.apply(logits, labels, weight, label_smoothing, cap, ignore_index)[0]
+    loss = CrossEntropySoftcapFunction.apply(logits, labels, weight, label_smoothing, cap, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -599,6 +599,13 @@ def cross_entropy_z_loss_chain(
     )
 
 
+_REFUSAL = (
+    "cross_entropy_z_loss: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_z_loss_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class CrossEntropyZLossAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -611,11 +618,27 @@ class CrossEntropyZLossAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "cross_entropy_z_loss: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; cross_entropy_z_loss_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class CrossEntropyZLossCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyZLossCompiled.apply)
 
 
 class CrossEntropyZLossFunction(torch.autograd.Function):
@@ -662,4 +685,7 @@ def cross_entropy_z_loss(
             "cross_entropy_z_loss: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return CrossEntropyZLossFunction.apply(logits, labels, weight, label_smoothing, z_weight, ignore_index)[0]
+    loss = CrossEntropyZLossFunction.apply(logits, labels, weight, label_smoothing, z_weight, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -271,6 +271,13 @@ def elu_chain(dy: Tensor, x: Tensor, y: Tensor, alpha: float = 1) -> EluChain:
     return EluChain(dy, dx)
 
 
+_REFUSAL = (
+    "elu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; elu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class EluAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -283,11 +290,27 @@ class EluAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "elu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; elu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class EluCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", EluCompiled.apply)
 
 
 class EluFunction(torch.autograd.Function):
@@ -322,4 +345,7 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return EluFunction.apply(x, alpha)[0]
+    y = EluFunction.apply(x, alpha)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

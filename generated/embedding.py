@@ -285,6 +285,13 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     return EmbeddingChain(dy, dtable)
 
 
+_REFUSAL = (
+    "embedding: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; embedding_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class EmbeddingAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -297,11 +304,27 @@ class EmbeddingAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "embedding: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; embedding_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class EmbeddingCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", EmbeddingCompiled.apply)
 
 
 class EmbeddingFunction(torch.autograd.Function):
@@ -336,4 +359,7 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E) -> (*N, E).
     """
-    return EmbeddingFunction.apply(index, table)[0]
+    y = EmbeddingFunction.apply(index, table)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

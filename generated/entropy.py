@@ -266,6 +266,13 @@ def entropy_chain(
     return EntropyChain(dinformation, duncertainty, dprobs)
 
 
+_REFUSAL = (
+    "entropy: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; entropy_atoms(...).uncertainty is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class EntropyAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -278,11 +285,27 @@ class EntropyAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "entropy: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; entropy_atoms(...).uncertainty is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class EntropyCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, uncertainty, refusal):
+        ctx.refusal = refusal
+        return uncertainty.view_as(uncertainty)
+
+    @staticmethod
+    def backward(ctx, duncertainty):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return duncertainty, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", EntropyCompiled.apply)
 
 
 class EntropyFunction(torch.autograd.Function):
@@ -316,4 +339,7 @@ def entropy(probs: Tensor) -> Tensor:
 
     Shapes: probs (*N, C) -> (*N,).
     """
-    return EntropyFunction.apply(probs)[0]
+    uncertainty = EntropyFunction.apply(probs)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
+    return uncertainty

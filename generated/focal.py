@@ -452,6 +452,13 @@ def focal_chain(
     )
 
 
+_REFUSAL = (
+    "focal: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; focal_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class FocalAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -464,11 +471,27 @@ class FocalAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "focal: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; focal_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class FocalCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalCompiled.apply)
 
 
 class FocalFunction(torch.autograd.Function):
@@ -503,4 +526,7 @@ def focal(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2)
 
     Shapes: logits (*N,), target (*N,) -> ().
     """
-    return FocalFunction.apply(logits, target, alpha, gamma)[0]
+    loss = FocalFunction.apply(logits, target, alpha, gamma)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -441,6 +441,13 @@ def focal_none_chain(
     )
 
 
+_REFUSAL = (
+    "focal_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; focal_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class FocalNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -453,11 +460,27 @@ class FocalNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "focal_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; focal_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class FocalNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalNoneCompiled.apply)
 
 
 class FocalNoneFunction(torch.autograd.Function):
@@ -492,4 +515,7 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
 
     Shapes: logits (*N,), target (*N,) -> (*N,).
     """
-    return FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
+    losses = FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -448,6 +448,13 @@ def focal_sum_chain(
     )
 
 
+_REFUSAL = (
+    "focal_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; focal_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class FocalSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -460,11 +467,27 @@ class FocalSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "focal_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; focal_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class FocalSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalSumCompiled.apply)
 
 
 class FocalSumFunction(torch.autograd.Function):
@@ -499,4 +522,7 @@ def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float 
 
     Shapes: logits (*N,), target (*N,) -> ().
     """
-    return FocalSumFunction.apply(logits, target, alpha, gamma)[0]
+    loss = FocalSumFunction.apply(logits, target, alpha, gamma)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -266,6 +266,13 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) 
     return GEGLUChain(dopened, dy, dgate, dx)
 
 
+_REFUSAL = (
+    "geglu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; geglu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class GEGLUAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -278,11 +285,27 @@ class GEGLUAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "geglu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; geglu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class GEGLUCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", GEGLUCompiled.apply)
 
 
 class GEGLUFunction(torch.autograd.Function):
@@ -316,4 +339,7 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,) -> (*N,).
     """
-    return GEGLUFunction.apply(gate, x)[0]
+    y = GEGLUFunction.apply(gate, x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -446,6 +446,13 @@ def group_norm_chain(
     )
 
 
+_REFUSAL = (
+    "group_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; group_norm_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class GroupNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -458,11 +465,27 @@ class GroupNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "group_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; group_norm_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class GroupNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", GroupNormCompiled.apply)
 
 
 class GroupNormFunction(torch.autograd.Function):
@@ -503,4 +526,7 @@ def group_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
     """
-    return GroupNormFunction.apply(x, gain, bias, groups, eps)[0]
+    y = GroupNormFunction.apply(x, gain, bias, groups, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -502,6 +502,13 @@ def gru_cell_chain(
     )
 
 
+_REFUSAL = (
+    "gru_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; gru_cell_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class GRUCellAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -514,11 +521,27 @@ class GRUCellAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "gru_cell: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; gru_cell_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class GRUCellCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", GRUCellCompiled.apply)
 
 
 class GRUCellFunction(torch.autograd.Function):
@@ -559,4 +582,7 @@ def gru_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,) -> (*N, H).
     """
-    return GRUCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    y = GRUCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -301,6 +301,13 @@ def hinge_chain(
     return HingeChain(dlosses_missing, dlosses, dloss, dx)
 
 
+_REFUSAL = (
+    "hinge: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; hinge_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HingeAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -313,11 +320,27 @@ class HingeAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "hinge: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; hinge_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HingeCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HingeCompiled.apply)
 
 
 class HingeFunction(torch.autograd.Function):
@@ -356,4 +379,7 @@ def hinge(x: Tensor, target: Tensor) -> Tensor:
             "hinge: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return HingeFunction.apply(x, target)[0]
+    loss = HingeFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -287,6 +287,13 @@ def hinge_none_chain(
     return HingeNoneChain(dmissing, dlosses, dx)
 
 
+_REFUSAL = (
+    "hinge_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; hinge_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HingeNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -299,11 +306,27 @@ class HingeNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "hinge_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; hinge_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HingeNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HingeNoneCompiled.apply)
 
 
 class HingeNoneFunction(torch.autograd.Function):
@@ -342,4 +365,7 @@ def hinge_none(x: Tensor, target: Tensor) -> Tensor:
             "hinge_none: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return HingeNoneFunction.apply(x, target)[0]
+    losses = HingeNoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -294,6 +294,13 @@ def hinge_sum_chain(
     return HingeSumChain(dlosses_missing, dlosses, dloss, dx)
 
 
+_REFUSAL = (
+    "hinge_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; hinge_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HingeSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -306,11 +313,27 @@ class HingeSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "hinge_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; hinge_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HingeSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HingeSumCompiled.apply)
 
 
 class HingeSumFunction(torch.autograd.Function):
@@ -349,4 +372,7 @@ def hinge_sum(x: Tensor, target: Tensor) -> Tensor:
             "hinge_sum: target requires a gradient, and none is derived for it: pass"
             " target.detach()"
         )
-    return HingeSumFunction.apply(x, target)[0]
+    loss = HingeSumFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -326,6 +326,13 @@ def huber_chain(
     return HuberChain(dlosses_error, dlosses_size, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "huber: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; huber_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HuberAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -338,11 +345,27 @@ class HuberAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "huber: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; huber_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HuberCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HuberCompiled.apply)
 
 
 class HuberFunction(torch.autograd.Function):
@@ -377,4 +400,7 @@ def huber(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return HuberFunction.apply(x, target, delta)[0]
+    loss = HuberFunction.apply(x, target, delta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -313,6 +313,13 @@ def huber_none_chain(
     return HuberNoneChain(derror, dsize, dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "huber_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; huber_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HuberNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -325,11 +332,27 @@ class HuberNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "huber_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; huber_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HuberNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HuberNoneCompiled.apply)
 
 
 class HuberNoneFunction(torch.autograd.Function):
@@ -364,4 +387,7 @@ def huber_none(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return HuberNoneFunction.apply(x, target, delta)[0]
+    losses = HuberNoneFunction.apply(x, target, delta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -319,6 +319,13 @@ def huber_sum_chain(
     return HuberSumChain(dlosses_error, dlosses_size, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "huber_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; huber_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class HuberSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -331,11 +338,27 @@ class HuberSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "huber_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; huber_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class HuberSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", HuberSumCompiled.apply)
 
 
 class HuberSumFunction(torch.autograd.Function):
@@ -370,4 +393,7 @@ def huber_sum(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return HuberSumFunction.apply(x, target, delta)[0]
+    loss = HuberSumFunction.apply(x, target, delta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -391,6 +391,13 @@ def info_nce_chain(
     )
 
 
+_REFUSAL = (
+    "info_nce: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; info_nce_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class InfoNCEAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -403,11 +410,27 @@ class InfoNCEAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "info_nce: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; info_nce_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class InfoNCECompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", InfoNCECompiled.apply)
 
 
 class InfoNCEFunction(torch.autograd.Function):
@@ -442,4 +465,7 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
 
     Shapes: queries (N, D), keys (N, D) -> ().
     """
-    return InfoNCEFunction.apply(queries, keys, temperature)[0]
+    loss = InfoNCEFunction.apply(queries, keys, temperature)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

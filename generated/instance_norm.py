@@ -392,6 +392,13 @@ def instance_norm_chain(
     return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+_REFUSAL = (
+    "instance_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; instance_norm_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class InstanceNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -404,11 +411,27 @@ class InstanceNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "instance_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; instance_norm_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class InstanceNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", InstanceNormCompiled.apply)
 
 
 class InstanceNormFunction(torch.autograd.Function):
@@ -447,4 +470,7 @@ def instance_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
     """
-    return InstanceNormFunction.apply(x, gain, bias, eps)[0]
+    y = InstanceNormFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

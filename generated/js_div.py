@@ -355,6 +355,13 @@ def js_div_chain(
     )
 
 
+_REFUSAL = (
+    "js_div: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; js_div_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class JSDivAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -367,11 +374,27 @@ class JSDivAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "js_div: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; js_div_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class JSDivCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", JSDivCompiled.apply)
 
 
 class JSDivFunction(torch.autograd.Function):
@@ -405,4 +428,7 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
 
     Shapes: p (*N, C), q (*N, C) -> ().
     """
-    return JSDivFunction.apply(p, q)[0]
+    loss = JSDivFunction.apply(p, q)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

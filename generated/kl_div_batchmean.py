@@ -290,6 +290,13 @@ def kl_div_batchmean_chain(
     return KLDivBatchmeanChain(dlosses_information, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "kl_div_batchmean: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; kl_div_batchmean_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class KLDivBatchmeanAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -302,11 +309,27 @@ class KLDivBatchmeanAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "kl_div_batchmean: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; kl_div_batchmean_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class KLDivBatchmeanCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", KLDivBatchmeanCompiled.apply)
 
 
 class KLDivBatchmeanFunction(torch.autograd.Function):
@@ -340,4 +363,7 @@ def kl_div_batchmean(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (B, *D), target (B, *D) -> ().
     """
-    return KLDivBatchmeanFunction.apply(x, target)[0]
+    loss = KLDivBatchmeanFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -284,6 +284,13 @@ def kl_div_log_target_chain(
     return KLDivLogTargetChain(dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "kl_div_log_target: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; kl_div_log_target_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class KLDivLogTargetAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -296,11 +303,27 @@ class KLDivLogTargetAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "kl_div_log_target: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; kl_div_log_target_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class KLDivLogTargetCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", KLDivLogTargetCompiled.apply)
 
 
 class KLDivLogTargetFunction(torch.autograd.Function):
@@ -334,4 +357,7 @@ def kl_div_log_target(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return KLDivLogTargetFunction.apply(x, target)[0]
+    loss = KLDivLogTargetFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -272,6 +272,13 @@ def kl_div_none_chain(
     return KLDivNoneChain(dinformation, dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "kl_div_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; kl_div_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class KLDivNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -284,11 +291,27 @@ class KLDivNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "kl_div_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; kl_div_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class KLDivNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", KLDivNoneCompiled.apply)
 
 
 class KLDivNoneFunction(torch.autograd.Function):
@@ -322,4 +345,7 @@ def kl_div_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return KLDivNoneFunction.apply(x, target)[0]
+    losses = KLDivNoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -273,6 +273,13 @@ def l1_chain(dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Ten
     return L1Chain(dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "l1: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; l1_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class L1Again(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -285,11 +292,27 @@ class L1Again(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "l1: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; l1_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class L1Compiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", L1Compiled.apply)
 
 
 class L1Function(torch.autograd.Function):
@@ -323,4 +346,7 @@ def l1(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return L1Function.apply(x, target)[0]
+    loss = L1Function.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

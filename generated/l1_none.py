@@ -255,6 +255,13 @@ def l1_none_chain(dlosses: Tensor, x: Tensor, target: Tensor, losses: Tensor) ->
     return L1NoneChain(dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "l1_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; l1_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class L1NoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -267,11 +274,27 @@ class L1NoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "l1_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; l1_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class L1NoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", L1NoneCompiled.apply)
 
 
 class L1NoneFunction(torch.autograd.Function):
@@ -305,4 +328,7 @@ def l1_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return L1NoneFunction.apply(x, target)[0]
+    losses = L1NoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

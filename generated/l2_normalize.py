@@ -306,6 +306,13 @@ def l2_normalize_chain(
     return L2NormalizeChain(dnorm, dlength, dy, dx)
 
 
+_REFUSAL = (
+    "l2_normalize: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; l2_normalize_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class L2NormalizeAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -318,11 +325,27 @@ class L2NormalizeAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "l2_normalize: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; l2_normalize_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class L2NormalizeCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", L2NormalizeCompiled.apply)
 
 
 class L2NormalizeFunction(torch.autograd.Function):
@@ -357,4 +380,7 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
     Shapes: x (*N, C) -> (*N, C).
     """
-    return L2NormalizeFunction.apply(x, eps)[0]
+    y = L2NormalizeFunction.apply(x, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -384,6 +384,13 @@ def layer_norm_chain(
     return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+_REFUSAL = (
+    "layer_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; layer_norm_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LayerNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -396,11 +403,27 @@ class LayerNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "layer_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; layer_norm_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LayerNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LayerNormCompiled.apply)
 
 
 class LayerNormFunction(torch.autograd.Function):
@@ -439,4 +462,7 @@ def layer_norm(
 
     Shapes: x (*N, C), gain (C,), bias (C,) -> (*N, C).
     """
-    return LayerNormFunction.apply(x, gain, bias, eps)[0]
+    y = LayerNormFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -275,6 +275,13 @@ def leaky_relu_chain(
     return LeakyReluChain(dy, dx)
 
 
+_REFUSAL = (
+    "leaky_relu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; leaky_relu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LeakyReluAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -287,11 +294,27 @@ class LeakyReluAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "leaky_relu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; leaky_relu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LeakyReluCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LeakyReluCompiled.apply)
 
 
 class LeakyReluFunction(torch.autograd.Function):
@@ -326,4 +349,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return LeakyReluFunction.apply(x, negative_slope)[0]
+    y = LeakyReluFunction.apply(x, negative_slope)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -297,6 +297,13 @@ def linear_chain(
     return LinearChain(dy, dx, dweight, dbias)
 
 
+_REFUSAL = (
+    "linear: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; linear_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LinearAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -309,11 +316,27 @@ class LinearAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "linear: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; linear_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LinearCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LinearCompiled.apply)
 
 
 class LinearFunction(torch.autograd.Function):
@@ -347,4 +370,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (*N, K), weight (K, H), bias (H,) -> (*N, H).
     """
-    return LinearFunction.apply(x, weight, bias)[0]
+    y = LinearFunction.apply(x, weight, bias)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

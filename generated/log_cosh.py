@@ -289,6 +289,13 @@ def log_cosh_chain(
     return LogCoshChain(dlosses_error, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "log_cosh: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; log_cosh_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LogCoshAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -301,11 +308,27 @@ class LogCoshAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "log_cosh: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; log_cosh_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LogCoshCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LogCoshCompiled.apply)
 
 
 class LogCoshFunction(torch.autograd.Function):
@@ -339,4 +362,7 @@ def log_cosh(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return LogCoshFunction.apply(x, target)[0]
+    loss = LogCoshFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

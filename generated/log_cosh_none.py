@@ -271,6 +271,13 @@ def log_cosh_none_chain(
     return LogCoshNoneChain(derror, dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "log_cosh_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; log_cosh_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LogCoshNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -283,11 +290,27 @@ class LogCoshNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "log_cosh_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; log_cosh_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LogCoshNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LogCoshNoneCompiled.apply)
 
 
 class LogCoshNoneFunction(torch.autograd.Function):
@@ -321,4 +344,7 @@ def log_cosh_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return LogCoshNoneFunction.apply(x, target)[0]
+    losses = LogCoshNoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

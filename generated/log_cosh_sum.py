@@ -282,6 +282,13 @@ def log_cosh_sum_chain(
     return LogCoshSumChain(dlosses_error, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "log_cosh_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; log_cosh_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LogCoshSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -294,11 +301,27 @@ class LogCoshSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "log_cosh_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; log_cosh_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LogCoshSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LogCoshSumCompiled.apply)
 
 
 class LogCoshSumFunction(torch.autograd.Function):
@@ -332,4 +355,7 @@ def log_cosh_sum(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return LogCoshSumFunction.apply(x, target)[0]
+    loss = LogCoshSumFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

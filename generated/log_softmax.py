@@ -253,6 +253,13 @@ def log_softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogSoftmaxChain:
     return LogSoftmaxChain(dy, dx)
 
 
+_REFUSAL = (
+    "log_softmax: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; log_softmax_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LogSoftmaxAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -265,11 +272,27 @@ class LogSoftmaxAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "log_softmax: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; log_softmax_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LogSoftmaxCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LogSoftmaxCompiled.apply)
 
 
 class LogSoftmaxFunction(torch.autograd.Function):
@@ -303,4 +326,7 @@ def log_softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C) -> (*N, C).
     """
-    return LogSoftmaxFunction.apply(x)[0]
+    y = LogSoftmaxFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -254,6 +254,13 @@ def logsumexp_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpChain:
     return LogsumexpChain(dy, dx)
 
 
+_REFUSAL = (
+    "logsumexp: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; logsumexp_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LogsumexpAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -266,11 +273,27 @@ class LogsumexpAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "logsumexp: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; logsumexp_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LogsumexpCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LogsumexpCompiled.apply)
 
 
 class LogsumexpFunction(torch.autograd.Function):
@@ -304,4 +327,7 @@ def logsumexp(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C) -> (*N,).
     """
-    return LogsumexpFunction.apply(x)[0]
+    y = LogsumexpFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -540,6 +540,13 @@ def lstm_cell_chain(
     )
 
 
+_REFUSAL = (
+    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; lstm_cell_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class LSTMCellAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -552,11 +559,27 @@ class LSTMCellAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "lstm_cell: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; lstm_cell_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class LSTMCellCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LSTMCellCompiled.apply)
 
 
 class LSTMCellFunction(torch.autograd.Function):
@@ -598,4 +621,7 @@ def lstm_cell(
 
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,) -> (State, *N, H).
     """
-    return LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    y = LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -447,6 +447,13 @@ def masked_attention_chain(
     )
 
 
+_REFUSAL = (
+    "masked_attention: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; masked_attention_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class MaskedAttentionAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -459,11 +466,27 @@ class MaskedAttentionAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "masked_attention: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; masked_attention_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class MaskedAttentionCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MaskedAttentionCompiled.apply)
 
 
 class MaskedAttentionFunction(torch.autograd.Function):
@@ -510,4 +533,7 @@ def masked_attention(
             " mask.detach()"
         )
     mask = _expanded(mask, "*B T S", (query, key, value))
-    return MaskedAttentionFunction.apply(query, key, value, mask, scale)[0]
+    y = MaskedAttentionFunction.apply(query, key, value, mask, scale)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

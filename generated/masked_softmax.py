@@ -309,6 +309,13 @@ def masked_softmax_chain(
     return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
 
 
+_REFUSAL = (
+    "masked_softmax: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; masked_softmax_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class MaskedSoftmaxAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -321,11 +328,27 @@ class MaskedSoftmaxAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "masked_softmax: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; masked_softmax_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class MaskedSoftmaxCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MaskedSoftmaxCompiled.apply)
 
 
 class MaskedSoftmaxFunction(torch.autograd.Function):
@@ -364,4 +387,7 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
             "masked_softmax: mask requires a gradient, and none is derived for it: pass"
             " mask.detach()"
         )
-    return MaskedSoftmaxFunction.apply(x, mask)[0]
+    y = MaskedSoftmaxFunction.apply(x, mask)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

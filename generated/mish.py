@@ -265,6 +265,13 @@ def mish_chain(dy: Tensor, x: Tensor, smooth: Tensor, gate: Tensor, y: Tensor) -
     return MishChain(dsmooth, dgate, dy, dx)
 
 
+_REFUSAL = (
+    "mish: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; mish_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class MishAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -277,11 +284,27 @@ class MishAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "mish: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; mish_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class MishCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MishCompiled.apply)
 
 
 class MishFunction(torch.autograd.Function):
@@ -315,4 +338,7 @@ def mish(x: Tensor) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return MishFunction.apply(x)[0]
+    y = MishFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

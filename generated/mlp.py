@@ -602,6 +602,13 @@ def mlp_chain(
     )
 
 
+_REFUSAL = (
+    "mlp: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; mlp_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class MLPAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -614,11 +621,27 @@ class MLPAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "mlp: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; mlp_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class MLPCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MLPCompiled.apply)
 
 
 class MLPFunction(torch.autograd.Function):
@@ -663,4 +686,7 @@ def mlp(
 
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain (H,), bnbias (H,) -> ().
     """
-    return MLPFunction.apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
+    loss = MLPFunction.apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -270,6 +270,13 @@ def mse_none_chain(
     return MSENoneChain(derror, dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "mse_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; mse_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class MSENoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -282,11 +289,27 @@ class MSENoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "mse_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; mse_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class MSENoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MSENoneCompiled.apply)
 
 
 class MSENoneFunction(torch.autograd.Function):
@@ -320,4 +343,7 @@ def mse_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return MSENoneFunction.apply(x, target)[0]
+    losses = MSENoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -422,6 +422,13 @@ def nll_chain(
     return NLLChain(dlosses, dcounted, dloss, dlogprobs)
 
 
+_REFUSAL = (
+    "nll: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; nll_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class NLLAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -434,11 +441,27 @@ class NLLAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "nll: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; nll_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class NLLCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", NLLCompiled.apply)
 
 
 class NLLFunction(torch.autograd.Function):
@@ -482,4 +505,7 @@ def nll(
             "nll: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return NLLFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    loss = NLLFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

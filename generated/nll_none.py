@@ -405,6 +405,13 @@ def nll_none_chain(
     return NLLNoneChain(dlosses, dlogprobs)
 
 
+_REFUSAL = (
+    "nll_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; nll_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class NLLNoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -417,11 +424,27 @@ class NLLNoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "nll_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; nll_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class NLLNoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", NLLNoneCompiled.apply)
 
 
 class NLLNoneFunction(torch.autograd.Function):
@@ -465,4 +488,7 @@ def nll_none(
             "nll_none: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return NLLNoneFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    losses = NLLNoneFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

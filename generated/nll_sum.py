@@ -412,6 +412,13 @@ def nll_sum_chain(
     return NLLSumChain(dlosses, dloss, dlogprobs)
 
 
+_REFUSAL = (
+    "nll_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; nll_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class NLLSumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -424,11 +431,27 @@ class NLLSumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "nll_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; nll_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class NLLSumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", NLLSumCompiled.apply)
 
 
 class NLLSumFunction(torch.autograd.Function):
@@ -472,4 +495,7 @@ def nll_sum(
             "nll_sum: weight requires a gradient, and none is derived for it: pass"
             " weight.detach()"
         )
-    return NLLSumFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    loss = NLLSumFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -249,6 +249,13 @@ def relu_chain(dy: Tensor, x: Tensor, y: Tensor) -> ReluChain:
     return ReluChain(dy, dx)
 
 
+_REFUSAL = (
+    "relu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; relu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class ReluAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -261,11 +268,27 @@ class ReluAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "relu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; relu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class ReluCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", ReluCompiled.apply)
 
 
 class ReluFunction(torch.autograd.Function):
@@ -299,4 +322,7 @@ def relu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return ReluFunction.apply(x)[0]
+    y = ReluFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -344,6 +344,13 @@ def rms_norm_chain(
     return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
 
 
+_REFUSAL = (
+    "rms_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; rms_norm_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class RMSNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -356,11 +363,27 @@ class RMSNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "rms_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; rms_norm_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class RMSNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", RMSNormCompiled.apply)
 
 
 class RMSNormFunction(torch.autograd.Function):
@@ -394,4 +417,7 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
 
     Shapes: x (*N, C), gain (C,) -> (*N, C).
     """
-    return RMSNormFunction.apply(x, gain, eps)[0]
+    y = RMSNormFunction.apply(x, gain, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -368,6 +368,13 @@ def rnn_cell_chain(
     return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
+_REFUSAL = (
+    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; rnn_cell_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class RNNCellAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -380,11 +387,27 @@ class RNNCellAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "rnn_cell: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; rnn_cell_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class RNNCellCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", RNNCellCompiled.apply)
 
 
 class RNNCellFunction(torch.autograd.Function):
@@ -425,4 +448,7 @@ def rnn_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,) -> (*N, H).
     """
-    return RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    y = RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

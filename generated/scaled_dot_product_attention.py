@@ -370,6 +370,13 @@ def scaled_dot_product_attention_chain(
     return ScaledDotProductAttentionChain(dscores, dprobs, dy, dquery, dkey, dvalue)
 
 
+_REFUSAL = (
+    "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class ScaledDotProductAttentionAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -382,11 +389,27 @@ class ScaledDotProductAttentionAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class ScaledDotProductAttentionCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", ScaledDotProductAttentionCompiled.apply)
 
 
 class ScaledDotProductAttentionFunction(torch.autograd.Function):
@@ -426,4 +449,7 @@ def scaled_dot_product_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F) -> (*B, T, F).
     """
-    return ScaledDotProductAttentionFunction.apply(query, key, value, scale)[0]
+    y = ScaledDotProductAttentionFunction.apply(query, key, value, scale)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -247,6 +247,13 @@ def sigmoid_chain(dy: Tensor, x: Tensor, y: Tensor) -> SigmoidChain:
     return SigmoidChain(dy, dx)
 
 
+_REFUSAL = (
+    "sigmoid: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; sigmoid_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SigmoidAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -259,11 +266,27 @@ class SigmoidAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "sigmoid: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; sigmoid_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SigmoidCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SigmoidCompiled.apply)
 
 
 class SigmoidFunction(torch.autograd.Function):
@@ -297,4 +320,7 @@ def sigmoid(x: Tensor) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return SigmoidFunction.apply(x)[0]
+    y = SigmoidFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -256,6 +256,13 @@ def silu_chain(dy: Tensor, x: Tensor, s: Tensor, y: Tensor) -> SiluChain:
     return SiluChain(ds, dy, dx)
 
 
+_REFUSAL = (
+    "silu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; silu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SiluAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -268,11 +275,27 @@ class SiluAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "silu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; silu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SiluCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SiluCompiled.apply)
 
 
 class SiluFunction(torch.autograd.Function):
@@ -306,4 +329,7 @@ def silu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return SiluFunction.apply(x)[0]
+    y = SiluFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

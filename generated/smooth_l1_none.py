@@ -313,6 +313,13 @@ def smooth_l1_none_chain(
     return SmoothL1NoneChain(derror, dsize, dlosses, dx, dtarget)
 
 
+_REFUSAL = (
+    "smooth_l1_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; smooth_l1_none_atoms(...).losses is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SmoothL1NoneAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -325,11 +332,27 @@ class SmoothL1NoneAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "smooth_l1_none: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; smooth_l1_none_atoms(...).losses is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SmoothL1NoneCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, losses, refusal):
+        ctx.refusal = refusal
+        return losses.view_as(losses)
+
+    @staticmethod
+    def backward(ctx, dlosses):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dlosses, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SmoothL1NoneCompiled.apply)
 
 
 class SmoothL1NoneFunction(torch.autograd.Function):
@@ -364,4 +387,7 @@ def smooth_l1_none(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> (*N,).
     """
-    return SmoothL1NoneFunction.apply(x, target, beta)[0]
+    losses = SmoothL1NoneFunction.apply(x, target, beta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    return losses

@@ -324,6 +324,13 @@ def smooth_l1_sum_chain(
     return SmoothL1SumChain(dlosses_error, dlosses_size, dlosses, dloss, dx, dtarget)
 
 
+_REFUSAL = (
+    "smooth_l1_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; smooth_l1_sum_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SmoothL1SumAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -336,11 +343,27 @@ class SmoothL1SumAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "smooth_l1_sum: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; smooth_l1_sum_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SmoothL1SumCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SmoothL1SumCompiled.apply)
 
 
 class SmoothL1SumFunction(torch.autograd.Function):
@@ -375,4 +398,7 @@ def smooth_l1_sum(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,) -> ().
     """
-    return SmoothL1SumFunction.apply(x, target, beta)[0]
+    loss = SmoothL1SumFunction.apply(x, target, beta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

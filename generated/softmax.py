@@ -254,6 +254,13 @@ def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
     return SoftmaxChain(dy, dx)
 
 
+_REFUSAL = (
+    "softmax: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; softmax_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SoftmaxAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -266,11 +273,27 @@ class SoftmaxAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "softmax: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; softmax_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SoftmaxCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftmaxCompiled.apply)
 
 
 class SoftmaxFunction(torch.autograd.Function):
@@ -304,4 +327,7 @@ def softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C) -> (*N, C).
     """
-    return SoftmaxFunction.apply(x)[0]
+    y = SoftmaxFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

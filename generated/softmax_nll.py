@@ -318,6 +318,13 @@ def softmax_nll_chain(
     )
 
 
+_REFUSAL = (
+    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; softmax_nll_atoms(...).loss is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SoftmaxNLLAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -330,11 +337,27 @@ class SoftmaxNLLAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "softmax_nll: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; softmax_nll_atoms(...).loss is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SoftmaxNLLCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, loss, refusal):
+        ctx.refusal = refusal
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dloss, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftmaxNLLCompiled.apply)
 
 
 class SoftmaxNLLFunction(torch.autograd.Function):
@@ -368,4 +391,7 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,) -> ().
     """
-    return SoftmaxNLLFunction.apply(logits, labels)[0]
+    loss = SoftmaxNLLFunction.apply(logits, labels)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss

@@ -280,6 +280,13 @@ def softplus_chain(dy: Tensor, x: Tensor, y: Tensor, beta: float = 1) -> Softplu
     return SoftplusChain(dy, dx)
 
 
+_REFUSAL = (
+    "softplus: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; softplus_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SoftplusAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -292,11 +299,27 @@ class SoftplusAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "softplus: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; softplus_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SoftplusCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftplusCompiled.apply)
 
 
 class SoftplusFunction(torch.autograd.Function):
@@ -331,4 +354,7 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return SoftplusFunction.apply(x, beta)[0]
+    y = SoftplusFunction.apply(x, beta)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

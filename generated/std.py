@@ -317,6 +317,13 @@ def std_chain(
     return StdChain(dvar_mean, dvar_diff, dvar, dy, dx)
 
 
+_REFUSAL = (
+    "std: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; std_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class StdAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -329,11 +336,27 @@ class StdAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "std: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; std_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class StdCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", StdCompiled.apply)
 
 
 class StdFunction(torch.autograd.Function):
@@ -368,4 +391,7 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C) -> (*N,).
     """
-    return StdFunction.apply(x, correction)[0]
+    y = StdFunction.apply(x, correction)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -278,6 +278,13 @@ def swiglu_chain(
     return SwigluChain(dopened_s, dopened, dy, dgate, dx)
 
 
+_REFUSAL = (
+    "swiglu: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; swiglu_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class SwigluAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -290,11 +297,27 @@ class SwigluAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "swiglu: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; swiglu_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class SwigluCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SwigluCompiled.apply)
 
 
 class SwigluFunction(torch.autograd.Function):
@@ -328,4 +351,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,) -> (*N,).
     """
-    return SwigluFunction.apply(gate, x)[0]
+    y = SwigluFunction.apply(gate, x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

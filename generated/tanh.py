@@ -247,6 +247,13 @@ def tanh_chain(dy: Tensor, x: Tensor, y: Tensor) -> TanhChain:
     return TanhChain(dy, dx)
 
 
+_REFUSAL = (
+    "tanh: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; tanh_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class TanhAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -259,11 +266,27 @@ class TanhAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "tanh: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; tanh_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class TanhCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", TanhCompiled.apply)
 
 
 class TanhFunction(torch.autograd.Function):
@@ -297,4 +320,7 @@ def tanh(x: Tensor) -> Tensor:
 
     Shapes: x (*N,) -> (*N,).
     """
-    return TanhFunction.apply(x)[0]
+    y = TanhFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -310,6 +310,13 @@ def var_chain(
     return VarChain(dmean, ddiff, dy, dx)
 
 
+_REFUSAL = (
+    "var: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; var_atoms(...).y is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class VarAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -322,11 +329,27 @@ class VarAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "var: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; var_atoms(...).y is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class VarCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, y, refusal):
+        ctx.refusal = refusal
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dy, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", VarCompiled.apply)
 
 
 class VarFunction(torch.autograd.Function):
@@ -361,4 +384,7 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C) -> (*N,).
     """
-    return VarFunction.apply(x, correction)[0]
+    y = VarFunction.apply(x, correction)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y

@@ -265,6 +265,13 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor)
     return WeightNormChain(dnorm, dw, dv, dg)
 
 
+_REFUSAL = (
+    "weight_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; weight_norm_atoms(...).w is the same in plain torch, which autograd"
+    " differentiates to any order"
+)
+
+
 class WeightNormAgain(torch.autograd.Function):
     """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
 
@@ -277,11 +284,27 @@ class WeightNormAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, _):
-        raise NotImplementedError(
-            "weight_norm: a gradient of it is differentiated again, but second derivatives are"
-            " not derived yet; weight_norm_atoms(...).w is the same in plain torch, which"
-            " autograd differentiates to any order"
-        )
+        raise NotImplementedError(_REFUSAL)
+
+
+class WeightNormCompiled(torch.autograd.Function):
+    """The output under torch.compile, which runs a backward as if none could be differentiated."""
+
+    @staticmethod
+    def forward(ctx, w, refusal):
+        ctx.refusal = refusal
+        return w.view_as(w)
+
+    @staticmethod
+    def backward(ctx, dw):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+        return dw, None
+
+
+if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
+    torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
+    torch.library.impl("gradform::once", "CompositeImplicitAutograd", WeightNormCompiled.apply)
 
 
 class WeightNormFunction(torch.autograd.Function):
@@ -315,4 +338,7 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
     Shapes: v (H, *K), g (H,) -> (H, *K).
     """
-    return WeightNormFunction.apply(v, g)[0]
+    w = WeightNormFunction.apply(v, g)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        w = torch.ops.gradform.once(w, _REFUSAL)
+    return w

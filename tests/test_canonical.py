@@ -119,3 +119,12 @@ def _run(function, form, size):
     ]
     output = function(*inputs)
     return [output.detach(), *torch.autograd.grad(output.sum(), inputs)]
+
+
+@pytest.mark.parametrize("line", ["y = x*exp(x)", "y = exp(-2*x)/x", "y = x*2**x"])
+def test_a_value_is_not_solved_for_what_its_own_exponential_multiplies(tmp_path, line):
+    """x = y*exp(-x) follows from y = x*exp(x), and rewriting by it would never end."""
+    file = tmp_path / "own.py"
+    file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    x = Input(N, C)\n    {line}\n")
+    form = close(derive_chain(forward_from(file).definition))
+    assert not form.relations.eliminations

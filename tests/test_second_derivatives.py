@@ -232,20 +232,19 @@ def test_compiled_it_is_refused_by_torch():
     torch._dynamo.reset()
 
 
-def test_compiled_without_aot_it_is_a_constant_as_of_any_function_with_a_backward_of_its_own():
-    """What the README warns of. It is torch's doing: where this fails, the warning may go."""
-
-    class Squared(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x * 1)
-            return x**2
-
-        @staticmethod
-        def backward(ctx, dy):
-            return 2 * dy * ctx.saved_tensors[0]
-
-    for function in (SAVING["layer_norm"], lambda x: Squared.apply(x).sum()):
-        compiled = torch.compile(function, backend="eager", fullgraph=True)
-        assert not gradient_of(compiled, X).requires_grad
-        torch._dynamo.reset()
+@pytest.mark.parametrize("name", ["layer_norm", "softmax_nll", "linear"])
+def test_compiled_without_aot_a_gradient_with_a_graph_is_refused(name):
+    """There the backward runs without a graph, whatever is asked for: nothing in it can refuse."""
+    function = SAVING[name]
+    compiled = torch.compile(function, backend="eager", fullgraph=True)
+    torch.testing.assert_close(
+        torch.autograd.grad(compiled(X), X), torch.autograd.grad(function(X), X)
+    )
+    for ask in (
+        lambda: torch.autograd.grad(compiled(X), X, create_graph=True),
+        lambda: torch.autograd.functional.hvp(compiled, X, torch.ones_like(X)),
+        lambda: torch.autograd.functional.jvp(compiled, X, torch.ones_like(X)),
+    ):
+        with pytest.raises(NotImplementedError, match=f"{name}: .* under torch.compile"):
+            ask()
+    torch._dynamo.reset()
