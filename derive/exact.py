@@ -253,7 +253,7 @@ class ZeroTest:
         if not isinstance(inside, Add):
             return inside
         symbol = self._generator(("value",), (base,))
-        self.definitions[symbol] = inside
+        self.definitions.setdefault(symbol, inside)  # the first speaks of earlier values alone
         return symbol
 
     def _signed(self, e: Expr) -> Expr:

@@ -48,6 +48,9 @@ other = Indicator(0, "another row")
         (exp(x / 2) + 1) * (exp(x / 3) + 1) - exp(5 * x / 6) - exp(x / 2) - exp(x / 3) - 1,
         (sqrt(sqrt(x**2 + 1)) + 1) ** 2 - sqrt(x**2 + 1) - 2 * sqrt(sqrt(x**2 + 1)) - 1,
         exp(-x) / (1 + exp(-x)) - 1 / (1 + exp(x)),
+        # A divisor met in two spellings, the second of which stands in terms of the first.
+        y / (1 - 1 / (1 + exp(-x))) * (1 / (1 + exp(-x)) - exp(x) / ((1 + exp(-x)) * (exp(x) + 1)))
+        - y / (1 + exp(-x)),
         tanh(x) - (exp(2 * x) - 1) / (exp(2 * x) + 1),
         tanh(x).diff(x) - (1 - tanh(x) ** 2),
         1 / (x * (x + 1)) - 1 / x + 1 / (x + 1),

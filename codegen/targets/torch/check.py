@@ -66,6 +66,7 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
     doubtful: set[str] = set()  # and not seen since where nothing is rounded off
+    told: set[str] = set()  # of what one upstream gradient decides, another need not say more
     for draw in DRAWS:
         differences = [
             difference
@@ -77,11 +78,20 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
         for found in differences:
             known = decided if found.decides else undecided
             known[found.what] = max(known.get(found.what, 0.0), found.counted)
+            if found.decides and found.there:
+                told.add(_without_upstream(found.what))
         doubtful &= {found.what for found in differences if not found.there}
         doubtful |= {found.what for found in differences if found.rounding}
         if not doubtful or max(decided.values(), default=0.0) > MOST_ROUNDING:
             break
-    return max((undecided | decided).values(), default=float("inf"))
+    untold = {w: d for w, d in undecided.items() if _without_upstream(w) not in told}
+    return max((untold | decided).values(), default=float("inf"))
+
+
+def _without_upstream(what: str) -> str:
+    """The gradient, whatever its upstream one is; anything else is what it is."""
+    number, _, name = what.rpartition(" ")
+    return name if number.isdigit() else what
 
 
 def _differences(
