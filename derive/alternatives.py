@@ -18,8 +18,8 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp,
 
 from derive.choices import Compared, written_in
 from derive.cost import Cost, cost_of, is_evaluated
-from derive.facts import Facts, along
-from derive.nodes import ArgMax, Max, Sum
+from derive.facts import Facts
+from derive.nodes import ArgMax, Max, Sum, along
 from derive.parts import Value
 from derive.relations import Relations
 from derive.steps import Record, Step

@@ -21,7 +21,7 @@ from derive.chain import Adjoint, Chain, adjoint_of, outer_argument
 from derive.claim import Batch, Derivative, Shown, proved_on
 from derive.definition import Statement
 from derive.errors import UnprovedError
-from derive.facts import along
+from derive.nodes import along
 from derive.symbols import tensors_in
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from sympy import Add, Integer, Mul, Piecewise, Pow
+from sympy import Add, Integer, Mul, Piecewise, Pow, S
 
 from derive.nodes import OneHot, Sum, summed
-from derive.symbols import Tensor
+from derive.symbols import Tensor, is_constant
 
 
 def choose_once(node, knowledge):
@@ -27,6 +27,26 @@ def choose_once(node, knowledge):
             choice = Piecewise(*zip(products, conditions, strict=True))
             return Mul(choice, *(f for f in node.args if f not in alike))
     return None
+
+
+def constant_of_choice(node, knowledge):
+    if not isinstance(node, Piecewise):
+        return None
+    products = [Mul.make_args(value) for value, _ in node.args if value != 0]
+    first, *others = products
+    common = [f for f in first if _may_come_out(f) and all(f in other for other in others)]
+    if not common or common == [S.NegativeOne]:
+        return None
+    factor = Mul(*common)
+    return factor * Piecewise(*((value / factor, condition) for value, condition in node.args))
+
+
+def _may_come_out(factor) -> bool:
+    """Not a divisor that may be zero where it is not chosen."""
+    powers = factor.atoms(Pow)
+    return is_constant(factor) and (
+        factor.is_number or not any(p.exp.could_extract_minus_sign() for p in powers)
+    )
 
 
 def choose_one_of(node, knowledge):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from sympy import (
+    Add,
     And,
     Basic,
     DiracDelta,
@@ -23,13 +24,14 @@ from sympy import (
     Or,
     Piecewise,
     S,
+    exp,
 )
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.errors import NotationError
 from derive.nodes import ArrayNode, OneHot, Sum, summed
-from derive.symbols import Tensor, axes_of, tensors_in
+from derive.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
 
 SUFFIX = "_kept"
 
@@ -238,6 +240,17 @@ def zero_unless(e: Expr):
         if (first, last) == (0, 1):
             return Not(condition)
     return None
+
+
+def without_minus_infinity(e: exp) -> Expr:
+    """exp(Piecewise((k, c), (-oo, True)) + u) = Piecewise((exp(k + u), c), (0, True))."""
+    for choice in (term for term in Add.make_args(e.exp) if isinstance(term, Piecewise)):
+        if any(value == MINUS_INFINITY for value, _ in choice.args):
+            rest = e.exp - choice
+            return Piecewise(
+                *((0 if v == MINUS_INFINITY else exp(v + rest), c) for v, c in choice.args)
+            )
+    return e
 
 
 def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:

@@ -43,11 +43,11 @@ from derive.common_sums import with_common_sums
 from derive.cost import Cost, cost_of, is_contraction
 from derive.definition import Definition
 from derive.factoring import factored
-from derive.facts import Facts, along
+from derive.facts import Facts
 from derive.identities import elimination, identities, inversion
 from derive.limits import Stage, look
 from derive.logarithms import picked_logarithms, split_logarithms
-from derive.nodes import Reshaping, Sum, sums_in
+from derive.nodes import Reshaping, Sum, along, sums_in
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
@@ -321,6 +321,8 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
         written, e = simplifier.chain.by_name[adjoint.name].expression, adjoint.expression
         why = "the same for the forward in its one spelling"
         e = record.add(adjoint.tensor, "spelling", written, e, why)
+        one = simplifier.knowledge.relations.resolved(e)
+        e = record.add(adjoint.tensor, "unfold", e, one, "it is another name for a value")
         named = simplifier.knowledge.relations.with_parts(e)
         e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
         e = record.add(

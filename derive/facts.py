@@ -14,7 +14,7 @@ from sympy import Add, Expr, Mul
 
 from derive.choices import written_in
 from derive.identities import Identity, identities
-from derive.nodes import Sum, renamed
+from derive.nodes import Sum
 from derive.relations import Relations
 from derive.rewriting import normal_form
 from derive.steps import Fact, Record
@@ -112,8 +112,3 @@ class Facts:
         )
         outside = [t for t in tensors_in(e) if t not in common]
         return latest(inside) or latest(outside)
-
-
-def along(e: Expr, tensor: Tensor) -> Expr:
-    """``e``, which is written for ``tensor`` at home, along the axes along which it is met."""
-    return renamed(e, dict(zip(tensor.home, tensor.axes, strict=True)))

@@ -25,10 +25,10 @@ from derive.choices import written_in
 from derive.closed_form import ClosedForm
 from derive.definition import Definition
 from derive.errors import UnprovedError
-from derive.facts import Facts, along
+from derive.facts import Facts
 from derive.line_proof import UNPROVED, Line, proved_lines
 from derive.logarithms import picked_logarithms, split_logarithms
-from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, sums_in
+from derive.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, along, sums_in
 from derive.parts import Value
 from derive.relations import Relations
 from derive.symbols import Tensor, tensors_in

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Protocol
 
-from sympy import Add, Expr, Mul, Pow, S, cosh, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, S, cosh, exp, expand, sinh, tanh
 
 from derive.choice_rules import (
     choose_once,
     choose_one_of,
+    constant_of_choice,
     one_hot_picks,
     one_hot_power,
     one_hot_total,
     picked_over_itself,
 )
-from derive.nodes import Reshaping, Sum, renamed, summed
+from derive.nodes import Reshaping, Sum, along, summed
 from derive.relations import Relations
 from derive.symbols import Tensor, axes_of
 
@@ -106,6 +108,18 @@ def _linear(node, knowledge):
     return None
 
 
+def _exponents_cancel(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    exponentials = [f for f in node.args if isinstance(f, exp)]
+    for one, other in combinations(exponentials, 2):
+        together = expand(one.exp + other.exp)
+        longer = max(len(Add.make_args(f.exp)) for f in (one, other))
+        if together == 0 or len(Add.make_args(together)) < longer:
+            return Mul(exp(together), *(f for f in node.args if f not in (one, other)))
+    return None
+
+
 def _hyperbolic(node, knowledge):
     powers = node.as_powers_dict() if isinstance(node, Mul) else {}
     for base, power in powers.items():
@@ -172,7 +186,7 @@ def _eliminate(node, knowledge):
     if isinstance(node, Tensor) and node.role in ("input", "statement"):
         found = knowledge.relations.eliminations.get(node.name)
         if found is not None:
-            return renamed(found, dict(zip(node.home, node.axes, strict=True)))
+            return along(found, node)
     return None
 
 
@@ -228,12 +242,26 @@ identities: tuple[Identity, ...] = (
         choose_once,
     ),
     Identity(
+        "constant of a choice",
+        "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
+        "k is a number, or built of scalars that it does not divide by",
+        "what is chosen differs without it",
+        constant_of_choice,
+    ),
+    Identity(
         "one of the choices",
         "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
         "Piecewise((a*u, q), (b*v, r), (b*w, True))",
         "the conditions of one begin as those of the other; of two values one is 0",
         "where one of the choices is not 0, the other is",
         choose_one_of,
+    ),
+    Identity(
+        "opposite exponents",
+        "exp(u + v)*exp(-u + w) = exp(v + w)",
+        "always",
+        "what stands in both exponents with opposite signs is not taken at all",
+        _exponents_cancel,
     ),
     Identity(
         "hyperbolic quotient",

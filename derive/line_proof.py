@@ -15,19 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Mul, Piecewise, exp
+from sympy import Add, Expr, Mul, exp
 
-from derive.choices import written_in
+from derive.choices import without_minus_infinity, written_in
 from derive.closed_form import ClosedForm
 from derive.definition import Definition
 from derive.exact import is_zero
-from derive.facts import along
-from derive.nodes import Peak, Sum
+from derive.nodes import Peak, Sum, along
 from derive.parts import Value
 from derive.proof import batches_of
 from derive.relations import Relations
 from derive.small_batch import SmallBatch
-from derive.symbols import MINUS_INFINITY, axes_of, tensors_in
+from derive.symbols import axes_of, tensors_in
 
 DEEPEST = 3  # definitions, one in the other, that a line of the forward may be proved by
 WRITTEN, PROVED, STEP, UNPROVED = "as it is written", "proved equal", "a step", "unproved"
@@ -117,7 +116,7 @@ def vanishes(total: Expr, relations: Relations, computed: Iterable[str] = ()) ->
     of a long forward is as quick to prove as that of a short one.
     """
     definition = relations.definition
-    total = total.replace(lambda e: isinstance(e, exp), _of_minus_infinity)
+    total = total.replace(lambda e: isinstance(e, exp), without_minus_infinity)
     axes = definition.in_order(axes_of(total))
     sizes_of_batches = batches_of(definition)[:2]
     by_name = definition.by_name
@@ -144,14 +143,3 @@ def _met(total: Expr, written_out: set[str], definition: Definition) -> set[str]
         inner = (definition.by_name[name].expression for name in new & written_out)
         new = {t.name for e in inner for t in tensors_in(e)}
     return met
-
-
-def _of_minus_infinity(e: exp) -> Expr:
-    """exp(Piecewise((k, c), (-oo, True)) + u) = Piecewise((exp(k + u), c), (0, True))."""
-    for choice in (term for term in Add.make_args(e.exp) if isinstance(term, Piecewise)):
-        if any(value == MINUS_INFINITY for value, _ in choice.args):
-            rest = e.exp - choice
-            return Piecewise(
-                *((0 if v == MINUS_INFINITY else exp(v + rest), c) for v, c in choice.args)
-            )
-    return e

@@ -240,6 +240,11 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 
+def along(e: Expr, tensor: Tensor) -> Expr:
+    """``e``, which is written for ``tensor`` at home, along the axes along which it is met."""
+    return renamed(e, dict(zip(tensor.home, tensor.axes, strict=True)))
+
+
 def _left_free(bound: Axis, mapping: Mapping[Axis, Axis]) -> Axis:
     """The name that a bound axis takes where free axes are renamed: its own, or if that is taken
     the one that becomes free with it: where K becomes N and N becomes ``bound``, K.

@@ -8,16 +8,17 @@ mean))`` must not become the difference of two large numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Add, Expr, Function, Mul, Pow, exp
+from sympy import Add, Basic, Expr, Function, Mul, Piecewise, Pow, exp
 
 from derive.canonical import canonical
+from derive.choices import written_in
 from derive.cost import is_evaluated
-from derive.definition import Definition
-from derive.nodes import Max, Reduction, Reshaping, Sum
+from derive.definition import Definition, Statement
+from derive.nodes import Max, Reduction, Reshaping, Sum, along
 from derive.statements import known_signs
 from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere
@@ -47,15 +48,34 @@ class Parts:
             *(f"d{name}" for name in names),
             *(axis.name for axis in definition.axes),
         }
+        self.aliases: dict[str, Expr] = {}
+        self.spelled: dict[str, Expr] = {}
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
-            met.update(_exponentials(canonical(statement.expression)))
+            e = canonical(resolved(statement.expression, self.aliases))
+            met.update(_functions(e))
+            self._note(statement, e)
         self.repeated = {e for e, count in met.items() if count > 1}
 
-    def top(self, statement) -> Expr:
+    def _note(self, statement: Statement, e: Expr) -> None:
+        """What ``statement`` is in its one spelling; and, if it is an exponential that has a name,
+        or a multiple of what has one, that it is only another name.
+        """
+        same = [name for name, other in self.spelled.items() if other == e and isinstance(e, exp)]
+        self.spelled[statement.name] = e
+        factor, rest = e.as_independent(Tensor, as_Add=False)
+        multiple = isinstance(rest, Tensor) and rest.role in ("input", "statement")
+        if statement.tensor == self.definition.output:
+            return
+        if same:
+            self.aliases[statement.name] = self.definition.by_name[same[0]].tensor
+        elif multiple and factor.is_positive and set(rest.axes) == set(statement.tensor.home):
+            self.aliases[statement.name] = e
+
+    def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        e = canonical(statement.expression)
+        e = self.spelled[statement.name]
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
@@ -94,11 +114,24 @@ class Parts:
             )
         if isinstance(e, Mul):
             return self.product(e)
+        if _is_reciprocal(e):
+            return self.reciprocal(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
             inside = self.inside if isinstance(e, Pow) else self.argument
             rebuilt = e.func(*map(inside, e.args))
             return self.part(rebuilt) if e in self.repeated else rebuilt
+        if e.is_Piecewise:
+            rebuilt = self.chosen(e)
+            return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
+
+    def chosen(self, e: Basic) -> Basic:
+        """What a choice is between, and on: the reductions in it are parts, since they are computed
+        whatever is chosen.
+        """
+        if isinstance(e, Reduction):
+            return self.inside(e)
+        return e.func(*map(self.chosen, e.args)) if e.args and e.has(Reduction) else e
 
     def product(self, e: Expr) -> Expr:
         """A lone reduction with constant factors stays what it is; other sums in a product are
@@ -161,10 +194,19 @@ class Parts:
         return name
 
 
-def _exponentials(e: Expr) -> list[Expr]:
-    """Every exponential that is written in ``e``, each as often as it is written."""
-    own = [e] if isinstance(e, exp) and not is_constant(e) else []
-    return own + [found for arg in e.args for found in _exponentials(arg)]
+def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
+    """``e`` with other names for a value, or for a multiple of one, replaced by what they are."""
+    met = [t for t in tensors_in(e) if t.name in aliases]
+    return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
+
+
+def _functions(e: Basic) -> list[Expr]:
+    """Every exponential, and every choice between such, that is written in ``e``, each as often as
+    it is written.
+    """
+    taken = isinstance(e, exp) or (isinstance(e, Piecewise) and e.has(exp))
+    own = [e] if taken and not is_constant(e) else []
+    return own + [found for arg in e.args for found in _functions(arg)]
 
 
 def _is_reciprocal(e: Expr) -> bool:

@@ -23,11 +23,11 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 
-from sympy import Dummy, Expr, Integer
+from sympy import Dummy, Expr, Integer, exp
 
 from derive.chain import Adjoint, adjoint_of
 from derive.chain_proof import shown_adjoint
-from derive.choices import with_args, written_in
+from derive.choices import with_args, without_minus_infinity, written_in
 from derive.claim import (
     Batch,
     Equality,
@@ -41,9 +41,8 @@ from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition, Statement
 from derive.errors import UndecidedError, UnprovedError
 from derive.exact import is_zero
-from derive.facts import along
 from derive.limits import Doing, Stage
-from derive.nodes import ArrayNode
+from derive.nodes import ArrayNode, Peak, along
 from derive.parts import Value
 from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
@@ -187,8 +186,20 @@ class Proofs:
             expression = value.expression
             if written is not None and not self._is_written(value, written):
                 expression = written.expression
+            if value.tensor.name in self.form.relations.scales.made:
+                expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))
         return replace(definition, statements=tuple(values))
+
+    def _unmasked(self, e: Expr) -> Expr:
+        """``e`` as a choice, if it is the exponential of one between a number and -oo."""
+        if not isinstance(e, exp):
+            return e
+        relations = self.form.relations
+        made = [part for part in relations.parts if part.tensor.name in relations.scales.made]
+        exponent = _in_full(e.exp, [part for part in made if not isinstance(part.expression, Peak)])
+        chosen = without_minus_infinity(exp(exponent))
+        return e if isinstance(chosen, exp) else chosen
 
     def _is_written(self, value: Value, written: Statement) -> bool:
         """Whether a value is what the user wrote, for every size."""
@@ -376,7 +387,12 @@ def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
 
 def without_parts(e: Expr, relations: Relations) -> Expr:
     """``e`` in the user's values: what is a part stands by its definition."""
-    parts = {part.tensor.name: part.expression for part in relations.parts}
+    return _in_full(e, relations.parts)
+
+
+def _in_full(e: Expr, parts: Iterable[Value]) -> Expr:
+    """``e`` with ``parts`` written out."""
+    parts = {part.tensor.name: part.expression for part in parts}
     while met := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:
         e = written_in(e, met)
     return e

@@ -16,8 +16,8 @@ from sympy import Expr, preorder_traversal
 
 from derive.choices import written_in
 from derive.cost import entries, is_contraction
-from derive.facts import Facts, along
-from derive.nodes import ArrayNode, sums_in
+from derive.facts import Facts
+from derive.nodes import ArrayNode, along, sums_in
 from derive.statements import known_signs
 from derive.steps import Record
 from derive.symbols import Tensor, tensors_in

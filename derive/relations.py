@@ -12,16 +12,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, log
+from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
 from derive.cost import is_evaluated
 from derive.definition import Definition
-from derive.nodes import Max, Sum, renamed
-from derive.parts import Parts, Value, with_names
+from derive.nodes import Max, Sum, along
+from derive.parts import Parts, Value, resolved, with_names
 from derive.scaled import Scales
 from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
@@ -38,6 +38,16 @@ class Relations:
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
     scales: Scales
+    aliases: Mapping[str, Expr]  # of statements that are another value, or a multiple of one
+
+    @cached_property
+    def known(self) -> tuple[Value, ...]:
+        """The values, each under one name."""
+        return tuple(v for v in self.values if v.tensor.name not in self.aliases)
+
+    def resolved(self, e: Expr) -> Expr:
+        """``e`` with each value under its one name."""
+        return resolved(e, self.aliases)
 
     @cached_property
     def scales_after(self) -> Scales:
@@ -72,24 +82,28 @@ class Relations:
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
-        return with_names(e, self.values)
+        return with_names(e, self.known)
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
         value = self.by_name[tensor.name]
-        return renamed(value.expression, dict(zip(tensor.home, tensor.axes, strict=True)))
+        return along(value.expression, tensor)
 
     @cached_property
     def eliminations(self) -> dict[str, Expr]:
         """For a tensor, what it equals in terms of the last product it is a factor of."""
         found: dict[str, Expr] = {}
-        for value in reversed(self.values):
+        for value in reversed(self.known):
             if value.tensor.name in self.scales.made:
                 continue
             for factor, rest in self._solvable_factors(value):
                 if factor.name not in found:
                     found[factor.name] = rest
                     break
+        for value in self.known:  # where an exponential overflows, what is made of it need not
+            solved = self.inversions.get(value.expression)
+            if isinstance(value.expression, exp) and value.tensor not in tensors_in(solved):
+                found.setdefault(value.tensor.name, solved)
         return found
 
     def _solvable_factors(self, value: Value) -> Iterable[tuple[Tensor, Expr]]:
@@ -141,8 +155,11 @@ class Relations:
         Nothing new is divided by: the slope is a number, or stands below the line in the function.
         """
         found: dict[Expr, Expr] = {}
-        for value in self.values:
-            e, output = value.expression, value.tensor
+        names = {v.expression: v.tensor for v in self.known if isinstance(v.expression, Function)}
+        for value in self.known:
+            if value.expression in names:
+                continue
+            e, output = self._with_its_function(value.expression), value.tensor
             if isinstance(e, Pow) and e.exp == -1:
                 e, output = e.base, 1 / output
             functions = [
@@ -158,7 +175,18 @@ class Relations:
             slope, rest = line.diff(place), line.xreplace({place: S.Zero})
             if place not in slope.free_symbols and self._may_divide_by(slope, function):
                 found.setdefault(function, (output - rest) / slope)
-        return found
+        return {f: name for f, name in names.items() if is_evaluated(f)} | found
+
+    def _with_its_function(self, e: Expr) -> Expr:
+        """``e`` with the one value in it written out, up to the function that it is computed from,
+        if there is nothing else in it.
+        """
+        while not any(map(is_evaluated, e.atoms(Function))):
+            read = [t for t in tensors_in(e) if t.role != "scalar"]
+            if len(read) != 1 or read[0].name not in self.by_name or e.has(Sum, Max):
+                break
+            e = e.xreplace({read[0]: self.unfolded(read[0])})
+        return e
 
     @cached_property
     def logarithms(self) -> dict[str, tuple[Tensor, Expr, Value]]:
@@ -166,7 +194,7 @@ class Relations:
         ``log(s) = y - z`` from ``y = z + log(s)``.
         """
         found: dict[str, tuple[Tensor, Expr, Value]] = {}
-        for value in self.values:
+        for value in self.known:
             for term in Add.make_args(value.expression):
                 logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
                 if len(logarithms) != 1:
@@ -198,7 +226,7 @@ class Relations:
     def recognitions(self) -> dict[Expr, Expr]:
         """Reductions that are, up to a number or a size, the definition of a named value."""
         found: dict[Expr, Expr] = {}
-        for value in self.values:
+        for value in self.known:
             reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, (Sum, Max))]
             if len(reductions) != 1:
                 continue
@@ -238,4 +266,4 @@ def relations_of(definition: Definition) -> Relations:
             values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
             values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
-    return Relations(definition, tuple(values), named, scales.finished())
+    return Relations(definition, tuple(values), named, scales.finished(), parts.aliases)

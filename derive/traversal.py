@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sympy import Expr
 
 from derive.choices import Compared, with_args
-from derive.nodes import ArrayNode, Reshaping, Sum
+from derive.nodes import ArrayNode, Max, Reshaping, Sum
 from derive.symbols import Along
 
 
@@ -16,9 +16,9 @@ def everywhere(
 ) -> Expr:
     """``rewrite`` applied to every node, operands first; a node for which it gives None stays.
 
-    Indices (one-hots, arg maxima) are opaque, and choices in conditions: which entry they mean does
-    not depend on how it is written. ``known`` is what ``rewrite`` has made of expressions before:
-    they are looked up.
+    Indices (one-hots, arg maxima) are opaque, and so are what a maximum is taken of and choices in
+    conditions: which entry they mean does not depend on how it is written. ``known`` is what
+    ``rewrite`` has made of expressions before: they are looked up.
     """
     known = {} if known is None else known
     result = known.get(e)
@@ -30,9 +30,9 @@ def everywhere(
 def _rewritten(e: Expr, rewrite: Callable[[Expr], Expr | None], known: dict[Expr, Expr]) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reshaping)):
+            if not isinstance(e, (Sum, Reshaping, Max)):
                 return e
-            operand = everywhere(e.operand, rewrite, known)
+            operand = e.operand if isinstance(e, Max) else everywhere(e.operand, rewrite, known)
             e = e if operand is e.operand else _rebuilt(e, operand)
         else:
             args = [

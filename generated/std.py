@@ -10,7 +10,7 @@ is zero, the gradient is 0: of the subgradients there the one that torch takes.
 
 The closed form:
 
-    dx = 2*dy*Piecewise((0, var <= 0), (1/(2*sqrt(var)), True))*var_diff/(C - correction)
+    dx = dy*Piecewise((0, var <= 0), (1/sqrt(var), True))*var_diff/(C - correction)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.

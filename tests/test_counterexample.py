@@ -46,9 +46,8 @@ from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
 from derive.checking.numbers.points import allows, data_of, generic_point, smallest_sizes
 from derive.closed_form import close
-from derive.facts import along
 from derive.library import load
-from derive.nodes import ArgMax, Max, OneHot, Rename, Sum
+from derive.nodes import ArgMax, Max, OneHot, Rename, Sum, along
 from derive.symbols import Axis, tensors_in
 
 N, C, K, H, D, V = map(Axis, "NCKHDV")

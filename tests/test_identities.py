@@ -4,7 +4,7 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, Piecewise, cosh, exp, sinh, tanh
+from sympy import Integer, Piecewise, cosh, exp, log, sinh, tanh
 
 from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
@@ -64,10 +64,15 @@ EXAMPLES = {
     ],
     "proper fraction": [(positive - 1) / positive, a * (3 - 2 * positive) / positive],
     "one choice": [a * Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 1), (2, True))],
+    "constant of a choice": [
+        Piecewise((s * log(2) * a, a > 1), (s * b, c > 1), (0, True)),
+        Piecewise((3 * b, a > 1), (0, True)),
+    ],
     "one of the choices": [
         2 * a * Piecewise((b, a > 1), (0, True)) - a * c * Piecewise((0, a > 1), (k, True)),
         Piecewise((k, a > 1), (0, True)) + b * Piecewise((0, a > 1), (2, c > 1), (3, True)),
     ],
+    "opposite exponents": [exp(a - b) * exp(b - a), c * exp(a * b - c) * exp(c - 2 * a * b)],
     "hyperbolic quotient": [sinh(a) / cosh(a), a * sinh(b) / (c * cosh(b))],
     "function from its value": [tanh(a), exp(-b)],
     "linear": [Sum.over(a + 2 * b, [N]), Sum.over(a + c, [N]), Sum.over(a * b + c + 1, [N, C])],
@@ -100,6 +105,11 @@ OTHERS = {
     "cancelled divisor": [(a / positive + b) / positive, positive * (a / positive**2 + b)],
     "proper fraction": [(b - 1) / positive],
     "one choice": [Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 2), (2, True))],
+    "constant of a choice": [
+        Piecewise((b / s, a > 1), (0, True)),  # s may be 0 where it is not chosen
+        Piecewise((2 * b, a > 1), (c, True)),
+        Piecewise((k * b, a > 1), (0, True)),
+    ],
     "one of the choices": [
         Piecewise((b, a > 1), (0, True)) + Piecewise((0, a > 2), (k, True)),
         Piecewise((b, a > 1), (c, True)) + Piecewise((k, a > 1), (0, True)),

@@ -250,7 +250,8 @@ COMPUTED = {
         LABELLED + f"h = x**2\nown = Sum({HOT} * h, C)\ny = own + Sum(h, C)",
         ["h", "own", "y"],
     ),
-    "what has a name and is read once": (X + "h = 2 * x\ny = h + 1", ["h", "y"]),
+    "what has a name and is read once": (X + "h = x**2\ny = h + 1", ["h", "y"]),
+    "no multiple of what has a name": (X + "h = 2 * x\ny = h + 1", ["y"]),
     "a row that is summed": (
         LABELLED + f"h = Sum(x**2, N)\ny = Sum({HOT} * h, C)",
         ["h", "y"],

@@ -14,7 +14,7 @@ from derive.checking.explaining.terms import TermByTerm
 from derive.checking.numbers.comparison import difference_at
 from derive.closed_form import ClosedForm, ClosedStatement, close
 from derive.definition import Definition
-from derive.facts import along
+from derive.nodes import along
 from derive.proof import ProvedGradient, proved_gradient
 from derive.symbols import Tensor, tensors_in
 

@@ -14,9 +14,8 @@ from sympy import Eq, Expr
 
 from derive.chain import adjoint_of
 from derive.definition import Definition, Statement
-from derive.facts import along
 from derive.found import NoInfluence, zero_gradients
-from derive.nodes import Sum
+from derive.nodes import Sum, along
 from derive.presentation.document import Block, Derivation, Equation, Equations, Words, joined
 from derive.proof import Proved
 from derive.steps import Fact, Step

@@ -16,8 +16,8 @@ from sympy import Expr
 from derive.chain import adjoint_of, derive_chain
 from derive.closed_form import ClosedForm, draft
 from derive.definition import Definition
-from derive.facts import along
 from derive.layout import layouts_of
+from derive.nodes import along
 from derive.symbols import Tensor, tensors_in
 
 

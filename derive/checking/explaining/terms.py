@@ -25,8 +25,9 @@ from derive.chain import Chain
 from derive.checking.explaining.fitting import ValueNames, fitted
 from derive.closed_form import ClosedForm
 from derive.factoring import common_factor
-from derive.facts import Facts, along
+from derive.facts import Facts
 from derive.identities import Identity, elimination, identities
+from derive.nodes import along
 from derive.rewriting import normal_form
 from derive.steps import Record
 from derive.symbols import Tensor, is_constant, tensors_in
