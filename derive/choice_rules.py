@@ -11,7 +11,7 @@ from itertools import permutations
 from sympy import Add, Integer, Mul, Piecewise, Pow, S
 
 from derive.nodes import OneHot, Sum, summed
-from derive.symbols import Tensor, is_constant
+from derive.symbols import Tensor
 
 
 def choose_once(node, knowledge):
@@ -33,8 +33,7 @@ def constant_of_choice(node, knowledge):
     if not isinstance(node, Piecewise):
         return None
     products = [Mul.make_args(value) for value, _ in node.args if value != 0]
-    first, *others = products
-    common = [f for f in first if _may_come_out(f) and all(f in other for other in others)]
+    common = [f for f in products[0] if _may_come_out(f) and all(f in p for p in products)]
     if not common or common == [S.NegativeOne]:
         return None
     factor = Mul(*common)
@@ -42,11 +41,12 @@ def constant_of_choice(node, knowledge):
 
 
 def _may_come_out(factor) -> bool:
-    """Not a divisor that may be zero where it is not chosen."""
-    powers = factor.atoms(Pow)
-    return is_constant(factor) and (
-        factor.is_number or not any(p.exp.could_extract_minus_sign() for p in powers)
-    )
+    """A number, or a whole power of a scalar: what else is made of one need not be defined where it
+    is not chosen.
+    """
+    base, power = factor.as_base_exp()
+    scalar = isinstance(base, Tensor) and base.role == "scalar"
+    return factor.is_number or (scalar and power.is_Integer and power > 0)
 
 
 def choose_one_of(node, knowledge):

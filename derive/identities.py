@@ -244,7 +244,7 @@ identities: tuple[Identity, ...] = (
     Identity(
         "constant of a choice",
         "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
-        "k is a number, or built of scalars that it does not divide by",
+        "k is a number, or a scalar that is not divided by",
         "what is chosen differs without it",
         constant_of_choice,
     ),

@@ -54,7 +54,7 @@ def split_log(argument: Expr) -> Expr:
         if is_positive(argument):
             return _log_of_sum(argument)
         quotient = positive_quotient(argument)
-        return log(argument) if quotient is None else split_log(quotient)
+        return _log_of_sum(argument) if quotient is None else split_log(quotient)
     return log(argument)
 
 

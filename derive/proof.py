@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 
-from sympy import Dummy, Expr, Integer, exp
+from sympy import Dummy, Expr, Integer, Piecewise, exp
 
 from derive.chain import Adjoint, adjoint_of
 from derive.chain_proof import shown_adjoint
@@ -198,8 +198,9 @@ class Proofs:
         relations = self.form.relations
         made = [part for part in relations.parts if part.tensor.name in relations.scales.made]
         exponent = _in_full(e.exp, [part for part in made if not isinstance(part.expression, Peak)])
-        chosen = without_minus_infinity(exp(exponent))
-        return e if isinstance(chosen, exp) else chosen
+        whole = exp(exponent)  # a product where a logarithm stands in the exponent
+        chosen = without_minus_infinity(whole) if isinstance(whole, exp) else whole
+        return chosen if isinstance(chosen, Piecewise) else e
 
     def _is_written(self, value: Value, written: Statement) -> bool:
         """Whether a value is what the user wrote, for every size."""

@@ -107,6 +107,7 @@ OTHERS = {
     "one choice": [Piecewise((b, a > 1), (c, True)) * Piecewise((k, a > 2), (2, True))],
     "constant of a choice": [
         Piecewise((b / s, a > 1), (0, True)),  # s may be 0 where it is not chosen
+        Piecewise((b * log(s), s > 0), (0, True)),
         Piecewise((2 * b, a > 1), (c, True)),
         Piecewise((k * b, a > 1), (0, True)),
     ],
