@@ -88,12 +88,23 @@ def _exponential_apart(e: Add) -> tuple[Expr, Expr]:
     """
     terms = []
     for term in e.args:
-        exponent = expand(Add(*(f.exp for f in Mul.make_args(term) if isinstance(f, exp))))
-        rest = Mul(*(f for f in Mul.make_args(term) if not isinstance(f, exp)))
-        terms.append((rest, exponent, exponent.as_coefficients_dict()))
+        parts = [_factor_apart(f) for f in Mul.make_args(term)]
+        exponent = expand(Add(*(k for k, _ in parts)))
+        terms.append((Mul(*(r for _, r in parts)), exponent, exponent.as_coefficients_dict()))
     atoms = sorted({atom for *_, powers in terms for atom in powers}, key=lambda a: a.sort_key())
     _, first, _ = min(terms, key=lambda term: [term[2].get(atom, S.Zero) for atom in atoms])
     return first, Add(*(factor * exp(expand(exponent - first)) for factor, exponent, _ in terms))
+
+
+def _factor_apart(factor: Expr) -> tuple[Expr, Expr]:
+    """The same of a factor: an exponential, or a whole power of a sum with such in it."""
+    if isinstance(factor, exp):
+        return factor.exp, S.One
+    base, power = factor.as_base_exp()
+    if not isinstance(base, Add) or not base.has(exp) or not power.is_Integer:
+        return S.Zero, factor
+    exponent, rest = _exponential_apart(base)
+    return power * exponent, rest**power
 
 
 def is_positive(e: Expr) -> bool:

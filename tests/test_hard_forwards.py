@@ -45,6 +45,12 @@ def focal_tversky(x, t):
     return ((1 - (hit + 1) / (hit + 0.7 * missed + 0.3 * wrong + 1)) ** 0.75).mean()
 
 
+def jensen_shannon(x, w):
+    p, q = x.softmax(1), w.softmax(1)
+    m = (p + q) / 2
+    return (p * (p / m).log() + q * (q / m).log()).sum(1)
+
+
 def sinkhorn(x):
     y = x.exp()
     for _ in range(3):
@@ -203,6 +209,18 @@ LARGE = {
         "    y = a3 / Sum(a3, N)\n",
         sinkhorn,
         [draw(5, 3)],
+    ),
+    "JensenShannon": (  # Lin 1991: a logarithm of a sum of two softmaxes
+        "    x = Input(N, C)\n    w = Input(N, C)\n    p = exp(x) / Sum(exp(x), C)\n"
+        "    q = exp(w) / Sum(exp(w), C)\n    m = (p + q) / 2\n"
+        "    y = Sum(p * log(p / m), C) + Sum(q * log(q / m), C)\n",
+        jensen_shannon,
+        [draw(5, 3), draw(5, 3, seed=2)],
+    ),
+    "WeightedLogSumExp": (  # the weights are not known to be positive
+        "    x = Input(N, C)\n    w = Input(C)\n    y = log(Sum(w**2 * exp(x), C))\n",
+        lambda x, w: torch.log((w**2 * x.exp()).sum(1)),
+        [draw(5, 3), draw(3, seed=2)],
     ),
 }
 
