@@ -322,7 +322,9 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
         why = "the same for the forward in its one spelling"
         e = record.add(adjoint.tensor, "spelling", written, e, why)
         one = simplifier.knowledge.relations.resolved(e)
-        e = record.add(adjoint.tensor, "unfold", e, one, "it is another name for a value")
+        e = record.add(
+            adjoint.tensor, "unfold", e, one, "it is another name for a multiple of a value"
+        )
         named = simplifier.knowledge.relations.with_parts(e)
         e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
         e = record.add(

@@ -58,18 +58,14 @@ class Parts:
         self.repeated = {e for e, count in met.items() if count > 1}
 
     def _note(self, statement: Statement, e: Expr) -> None:
-        """What ``statement`` is in its one spelling; and, if it is an exponential that has a name,
-        or a multiple of what has one, that it is only another name.
+        """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
+        that it is only another name.
         """
-        same = [name for name, other in self.spelled.items() if other == e and isinstance(e, exp)]
         self.spelled[statement.name] = e
         factor, rest = e.as_independent(Tensor, as_Add=False)
         multiple = isinstance(rest, Tensor) and rest.role in ("input", "statement")
-        if statement.tensor == self.definition.output:
-            return
-        if same:
-            self.aliases[statement.name] = self.definition.by_name[same[0]].tensor
-        elif multiple and factor.is_positive and set(rest.axes) == set(statement.tensor.home):
+        whole = multiple and set(rest.axes) == set(statement.tensor.home)
+        if whole and factor.is_positive and statement.tensor != self.definition.output:
             self.aliases[statement.name] = e
 
     def top(self, statement: Statement) -> Expr:
@@ -195,7 +191,7 @@ class Parts:
 
 
 def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
-    """``e`` with other names for a value, or for a multiple of one, replaced by what they are."""
+    """``e`` with other names for a multiple of a value replaced by what they are."""
     met = [t for t in tensors_in(e) if t.name in aliases]
     return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
 

@@ -38,7 +38,7 @@ class Relations:
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
     scales: Scales
-    aliases: Mapping[str, Expr]  # of statements that are another value, or a multiple of one
+    aliases: Mapping[str, Expr]  # statements that are multiples of other values
 
     @cached_property
     def known(self) -> tuple[Value, ...]:

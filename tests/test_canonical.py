@@ -93,7 +93,7 @@ FORWARDS = {
     "y = exp(x*log(2))/Sum(exp(x*log(2)), C)": ["y = 2**x/Sum(2**x, C)"],
     "y = log(1 + exp(x*log(2)))/log(2)": ["y = log(1 + 2**x)/log(2)"],
     "y = exp(x)/Sum(exp(x), C)": [
-        "e = exp(x); total = Sum(e, C); again = exp(x); y = again/total",
+        "e = exp(x); r = 1/Sum(e, C); again = exp(x); y = r*again",
         "k = x/log(2); j = x/log(2); y = 2**k/Sum(2**j, C)",
         "d = x - Max(x, C); e = 2**(d/log(2)); y = e/Sum(e, C)",
     ],
