@@ -12,7 +12,7 @@ from generating import module_from
 from sympy import Rational, exp, log, symbols, tanh
 
 from codegen.driver import generate
-from derive import Axis, Sum, forward_from
+from derive import Axis, Max, Sum, forward_from
 from derive.canonical import canonical, equations
 from derive.chain import derive_chain
 from derive.closed_form import close
@@ -158,3 +158,13 @@ def test_a_value_is_not_solved_for_what_its_own_exponential_multiplies(tmp_path,
     file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    x = Input(N, C)\n    {line}\n")
     form = close(derive_chain(forward_from(file).definition))
     assert not form.relations.eliminations
+
+
+def test_a_maximum_that_is_written_twice_is_taken_once(tmp_path):
+    file = tmp_path / "own.py"
+    line = "y = Sum(w*log(exp(x - Max(x, C))/Sum(exp(x - Max(x, C)), C)), C)"
+    lines = f"    x = Input(N, C)\n    w = Given(N, C)\n    {line}\n"
+    file.write_text(f"{HEAD}\n\nclass Own(Forward):\n{lines}")
+    form = close(derive_chain(forward_from(file).definition))
+    assert not any(statement.expression.has(Max) for statement in form.statements)
+    assert form.preference[0] == 0

@@ -210,6 +210,13 @@ LARGE = {
         sinkhorn,
         [draw(5, 3)],
     ),
+    "CausalInOneLine": (  # the exponentials of the backward are those of what is masked
+        "    x = Input(N, C)\n    v = Input(C, D)\n"
+        "    y = Sum(v * Piecewise((exp(x), Position(C) <= Position(N)), (0, True))"
+        " / Sum(Piecewise((exp(x), Position(C) <= Position(N)), (0, True)), C), C)\n",
+        lambda x, v: x.masked_fill(torch.ones(5, 3).tril() == 0, -torch.inf).softmax(1) @ v,
+        [draw(5, 3), draw(3, 2, seed=2)],
+    ),
     "JensenShannon": (  # Lin 1991: a logarithm of a sum of two softmaxes
         "    x = Input(N, C)\n    w = Input(N, C)\n    p = exp(x) / Sum(exp(x), C)\n"
         "    q = exp(w) / Sum(exp(w), C)\n    m = (p + q) / 2\n"
