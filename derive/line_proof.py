@@ -23,7 +23,7 @@ from derive.definition import Definition
 from derive.exact import is_zero
 from derive.nodes import Peak, Sum, along
 from derive.parts import Value
-from derive.proof import batches_of
+from derive.proof import batches_of, in_full
 from derive.relations import Relations
 from derive.small_batch import SmallBatch
 from derive.symbols import axes_of, tensors_in
@@ -63,7 +63,9 @@ def proved_lines(values: Iterable[Value], form: ClosedForm) -> tuple[Line, ...]:
                 how = _how(statements[tensor.name].expression, claim, relations, computed)
                 del inside[tensor.name]  # from here on it is what the user says it is
             elif tensor.name in saved:
-                whole = without_parts(relations.by_name[tensor.name].expression, relations)
+                whole = in_statements_and_peaks(
+                    relations.by_name[tensor.name].expression, relations
+                )
                 how = _how(whole, claim, relations, computed)
             if isinstance(e, Peak):
                 inside.pop(tensor.name, None)
@@ -79,13 +81,9 @@ def _with(e: Expr, inside: dict[str, Expr]) -> Expr:
     return written_in(e, {t: along(inside[t.name], t) for t in tensors_in(e) if t.name in inside})
 
 
-def without_parts(e: Expr, relations: Relations) -> Expr:
+def in_statements_and_peaks(e: Expr, relations: Relations) -> Expr:
     """``e`` in the user's values, and peaks: what the proof of the gradients takes a part for."""
-    parts = {p.tensor.name: p.expression for p in relations.parts}
-    parts = {name: part for name, part in parts.items() if not isinstance(part, Peak)}
-    while any(t.name in parts for t in tensors_in(e)):
-        e = _with(e, parts)
-    return e
+    return in_full(e, [p for p in relations.parts if not isinstance(p.expression, Peak)])
 
 
 def _how(truth: Expr, claim: Expr, relations: Relations, computed: set[str]) -> str:

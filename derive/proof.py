@@ -197,7 +197,7 @@ class Proofs:
             return e
         relations = self.form.relations
         made = [part for part in relations.parts if part.tensor.name in relations.scales.made]
-        exponent = _in_full(e.exp, [part for part in made if not isinstance(part.expression, Peak)])
+        exponent = in_full(e.exp, [part for part in made if not isinstance(part.expression, Peak)])
         whole = exp(exponent)  # a product where a logarithm stands in the exponent
         chosen = without_minus_infinity(whole) if isinstance(whole, exp) else whole
         return chosen if isinstance(chosen, Piecewise) else e
@@ -388,10 +388,10 @@ def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
 
 def without_parts(e: Expr, relations: Relations) -> Expr:
     """``e`` in the user's values: what is a part stands by its definition."""
-    return _in_full(e, relations.parts)
+    return in_full(e, relations.parts)
 
 
-def _in_full(e: Expr, parts: Iterable[Value]) -> Expr:
+def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
     """``e`` with ``parts`` written out."""
     parts = {part.tensor.name: part.expression for part in parts}
     while met := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:

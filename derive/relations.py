@@ -6,6 +6,8 @@
   From ``s = 1 + exp(-x)`` follows ``exp(-x) = s - 1``, which is not evaluated again.
 - *Recognitions*: a reduction that is the definition of a statement, or a multiple of it, is that
   statement.
+- *Aliases*: a statement that is a positive multiple of another value is another name for it, and
+  all else is said of the value.
 - *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
   (``scaled.py``); the factors that are reductions are values too.
 """

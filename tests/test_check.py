@@ -373,6 +373,7 @@ def test_names_of_ones_own(capsys):
         (("batch_norm",), "there is no formula"),
         (("batch_norm", "dy", "--file", "x.py"), "there are two formulas"),
         (("batch_norm", "--file", "nowhere.py"), "cannot be read"),
+        (("batch_norm", __file__), f"read it with --file {__file__}"),
         (("batch_norm", "--file", "."), "cannot be read"),
         (("batch_nrm", "dy"), "did you mean batch_norm"),
         (("batch_norm", "dy", "--let", "xhat"), "is not YOURS=OURS"),

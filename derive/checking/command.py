@@ -136,6 +136,10 @@ def _text(options: argparse.Namespace) -> tuple[str, str]:
             raise QuestionError(
                 f"{options.file} cannot be read: {error.strerror}", "name a text file"
             ) from None
+    if options.formula.endswith(".py") and Path(options.formula).is_file():
+        raise QuestionError(
+            f"{options.formula} is a file, and no formula", f"read it with --file {options.formula}"
+        )
     return options.formula, "formula"
 
 
