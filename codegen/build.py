@@ -13,6 +13,7 @@ from sympy import Expr, Mul
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
+from codegen.lowering.idioms import with_logarithms_joined
 from codegen.program import (
     NUMBERS,
     Default,
@@ -32,7 +33,6 @@ from codegen.program import (
     Value,
     Within,
 )
-from derive.closed_form import ClosedStatement
 from derive.definition import IGNORE_INDEX, Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of, plain
@@ -111,9 +111,10 @@ class _Builder:
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
-        lines = [_Line(v.tensor, (v.expression,), self.layouts[v.tensor.name]) for v in self.plan]
         needs = [p.name for p in self._needs() if p.name != self.definition.output.name]
         results = (self.definition.output.name, *needs)
+        values = with_logarithms_joined(((v.tensor, v.expression) for v in self.plan), results)
+        lines = [_Line(tensor, (e,), self.layouts[tensor.name]) for tensor, e in values]
         return self._function(
             f"{self.definition.snake}_forward",
             f"The output {self.definition.output}, then what the backward needs.",
@@ -338,21 +339,23 @@ class _Builder:
         }
         fixed |= self.layouts
         fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
-        pairs = [(s.tensor, s.expression) for s in self.form.statements]
+        gradients = {f"d{t.name}" for t in self.definition.differentiable}
+        written = ((s.tensor, s.expression) for s in self.form.statements)
+        pairs = with_logarithms_joined(written, gradients)
         known = layouts(pairs, self.definition.axes, fixed)
-        return [_Line(s.tensor, self._terms(s), known[s.tensor.name]) for s in self.form.statements]
+        return [_Line(t, self._terms(t, e), known[t.name]) for t, e in pairs]
 
-    def _terms(self, statement: ClosedStatement) -> tuple[Expr, ...]:
-        """The terms of a closed form; the derivative of a function by its name where the closed
-        form is the step of the chain and nothing else.
+    def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
+        """The terms of a closed form ``e``; the derivative of a function by its name where the
+        closed form is the step of the chain and nothing else.
         """
-        adjoint = self.form.chain.by_name.get(statement.tensor.name)
-        if adjoint is not None and adjoint.expression == statement.expression:
-            for via in (c.via for c in adjoint.contributions):
-                if not isinstance(self.definition.by_name[via].expression, SymbolicFunction):
-                    return (statement.expression,)
-            return tuple(c.through_outer for c in adjoint.contributions)
-        return (statement.expression,)
+        adjoint = self.form.chain.by_name.get(tensor.name)
+        if adjoint is None or adjoint.expression != e:
+            return (e,)
+        vias = (self.definition.by_name[c.via].expression for c in adjoint.contributions)
+        if not all(isinstance(via, SymbolicFunction) for via in vias):
+            return (e,)
+        return tuple(c.through_outer for c in adjoint.contributions)
 
     def _size_names(self) -> dict[Axis, str]:
         """The name of every size in the code: the axis's own, unless a tensor has it."""

@@ -311,10 +311,9 @@ def bce_with_logits_forward(
     """
     N = logits.shape[0]
     C = logits.shape[1]
-    logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_likelihood = (
-        pos_weight * target * (logits.clamp(max=0) - logits_log_term)
-        + (-logits_log_term - logits.clamp(min=0)) * (1 - target)
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target
+        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
     )
     losses = -losses_likelihood * weight
     loss = losses.sum() / C / N
@@ -341,10 +340,9 @@ def bce_with_logits_backward(
     """
     N = logits.shape[0]
     C = logits.shape[1]
-    log_logits = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_probs_again = torch.sigmoid(logits)
     dlogits = dloss / C / N * weight * (losses_probs_again * (1 - target) - pos_weight * target * (1 - losses_probs_again))
-    dtarget = dloss / C / N * weight * (-log_logits - logits.clamp(min=0) - pos_weight * (logits.clamp(max=0) - log_logits))
+    dtarget = dloss / C / N * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsGradients(dlogits, dtarget)
 
 

@@ -303,10 +303,9 @@ def bce_with_logits_none_forward(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     likelihood = (
-        pos_weight * target * (logits.clamp(max=0) - logits_log_term)
-        + (-logits_log_term - logits.clamp(min=0)) * (1 - target)
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target
+        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
     )
     losses = -likelihood * weight
     return BCEWithLogitsNoneForward(losses, logits, target, weight, pos_weight)
@@ -330,10 +329,9 @@ def bce_with_logits_none_backward(
 
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    log_logits = torch.log1p(torch.exp(-torch.abs(logits)))
     probs_again = torch.sigmoid(logits)
     dlogits = dlosses * weight * (probs_again * (1 - target) - pos_weight * target * (1 - probs_again))
-    dtarget = dlosses * weight * (-log_logits - logits.clamp(min=0) - pos_weight * (logits.clamp(max=0) - log_logits))
+    dtarget = dlosses * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 
 

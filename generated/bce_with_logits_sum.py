@@ -304,10 +304,9 @@ def bce_with_logits_sum_forward(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_likelihood = (
-        pos_weight * target * (logits.clamp(max=0) - logits_log_term)
-        + (-logits_log_term - logits.clamp(min=0)) * (1 - target)
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target
+        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
     )
     losses = -losses_likelihood * weight
     loss = losses.sum()
@@ -332,10 +331,9 @@ def bce_with_logits_sum_backward(
 
     Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    log_logits = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_probs_again = torch.sigmoid(logits)
     dlogits = dloss * weight * (losses_probs_again * (1 - target) - pos_weight * target * (1 - losses_probs_again))
-    dtarget = dloss * weight * (-log_logits - logits.clamp(min=0) - pos_weight * (logits.clamp(max=0) - log_logits))
+    dtarget = dloss * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsSumGradients(dlogits, dtarget)
 
 

@@ -279,10 +279,9 @@ def focal_forward(
     losses_met = losses_probs * target + losses_met_term * (1 - losses_probs)
     losses_balanced = alpha * target + (1 - alpha) * losses_met_term
     losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
-    logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     losses_entropies_likelihood = (
-        target * (logits.clamp(max=0) - logits_log_term)
-        + losses_met_term * (-logits_log_term - logits.clamp(min=0))
+        torch.nn.functional.logsigmoid(logits) * target
+        - losses_met_term * torch.nn.functional.softplus(logits, threshold=40)
     )
     losses_entropies = -losses_entropies_likelihood
     losses = (1 - losses_met) ** gamma * losses_balance * losses_entropies
@@ -313,12 +312,7 @@ def focal_backward(
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
     choice_alpha_target = (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1))
     losses_entropies_probs_again = torch.sigmoid(logits)
-    losses_entropies_again = (
-        logits
-        + torch.log1p(torch.exp(-torch.abs(logits)))
-        - logits.clamp(max=0)
-        - logits * target
-    )
+    losses_entropies_again = torch.nn.functional.softplus(logits, threshold=40) - logits * target
     losses_term_again = (
         1
         - losses_entropies_probs_again * target

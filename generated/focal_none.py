@@ -274,10 +274,9 @@ def focal_none_forward(
     met = probs * target + met_term * (1 - probs)
     balanced = alpha * target + (1 - alpha) * met_term
     balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
-    logits_log_term = torch.log1p(torch.exp(-torch.abs(logits)))
     entropies_likelihood = (
-        target * (logits.clamp(max=0) - logits_log_term)
-        + met_term * (-logits_log_term - logits.clamp(min=0))
+        torch.nn.functional.logsigmoid(logits) * target
+        - met_term * torch.nn.functional.softplus(logits, threshold=40)
     )
     entropies = -entropies_likelihood
     losses = (1 - met) ** gamma * balance * entropies
@@ -307,12 +306,7 @@ def focal_none_backward(
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     choice_alpha_target = (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1))
     entropies_probs_again = torch.sigmoid(logits)
-    entropies_again = (
-        logits
-        + torch.log1p(torch.exp(-torch.abs(logits)))
-        - logits.clamp(max=0)
-        - logits * target
-    )
+    entropies_again = torch.nn.functional.softplus(logits, threshold=40) - logits * target
     losses_term_again = (
         1
         - entropies_probs_again * target

@@ -229,7 +229,7 @@ def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
     Shapes: dy (*N,), x (*N,).
     """
     t_again = torch.tanh(0.7978845608028654 * (x + 0.044715 * x ** 3))
-    dx = dy * (t_again + 1 + 0.7978845608028654 * (x * (1 - t_again ** 2) * (0.134145 * x ** 2 + 1))) / 2
+    dx = dy * (t_again + torch.ops.aten.tanh_backward(0.7978845608028654 * (x * (0.134145 * x ** 2 + 1)), t_again) + 1) / 2
     return GELUTanhGradients(dx)
 
 

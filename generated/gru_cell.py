@@ -353,15 +353,15 @@ def gru_cell_backward(
     Gate = 3
     H = dy.shape[1]
     dfrom_state = dy.new_zeros(N, Gate, H)
-    dfrom_state.select(1, 2).add_(dy * reset * (1 - candidate ** 2) * (1 - update))
-    dfrom_state.select(1, 1).add_(dy * update * (h - candidate) * (1 - update))
-    dfrom_state.select(1, 0).add_(dy * proposed * reset * (1 - candidate ** 2) * (1 - reset) * (1 - update))
+    dfrom_state.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
+    dfrom_state.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
+    dfrom_state.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(reset * (1 - update), candidate))
     dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     dbias_hh = dfrom_state.flatten(1, 2).sum(0)
     dfrom_input = dy.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 2).add_(dy * (1 - candidate ** 2) * (1 - update))
-    dfrom_input.select(1, 1).add_(dy * update * (h - candidate) * (1 - update))
-    dfrom_input.select(1, 0).add_(dy * proposed * reset * (1 - candidate ** 2) * (1 - reset) * (1 - update))
+    dfrom_input.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
+    dfrom_input.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
+    dfrom_input.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(1 - update, candidate))
     dx = dfrom_input.flatten(1, 2) @ weight_ih
     dweight_ih = dfrom_input.flatten(1, 2).mT @ x
     dbias_ih = dfrom_input.flatten(1, 2).sum(0)

@@ -380,12 +380,12 @@ def lstm_cell_backward(
     Gate = 4
     H = dy.shape[2]
     sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + sum_dy * o * (1 - shown ** 2)
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
     dgates = dy.new_zeros(N, Gate, H)
     dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
     dgates.select(1, 0).add_(dcell * g * i * (1 - i))
-    dgates.select(1, 1).add_(dcell * c * f * (1 - f))
-    dgates.select(1, 3).add_(sum_dy * o * shown * (1 - o))
+    dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
+    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
     dpre = dgates.flatten(1, 2)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh

@@ -219,7 +219,7 @@ def mish_forward(x: Tensor) -> MishForward:
 
     Shapes: x (*N,).
     """
-    smooth = x.clamp(min=0) + torch.log1p(torch.exp(-torch.abs(x)))
+    smooth = torch.nn.functional.softplus(x, threshold=40)
     gate = torch.tanh(smooth)
     y = gate * x
     return MishForward(y, x)
@@ -231,8 +231,8 @@ def mish_backward(dy: Tensor, x: Tensor) -> MishGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
-    gate_again = torch.tanh(x.clamp(min=0) + torch.log1p(torch.exp(-torch.abs(x))))
-    dx = dy * (gate_again + torch.sigmoid(x) * x * (1 - gate_again ** 2))
+    gate_again = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
+    dx = dy * (gate_again + torch.ops.aten.tanh_backward(torch.sigmoid(x) * x, gate_again))
     return MishGradients(dx)
 
 

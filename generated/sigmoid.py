@@ -223,7 +223,7 @@ def sigmoid_backward(dy: Tensor, y: Tensor) -> SigmoidGradients:
 
     Shapes: dy (*N,), y (*N,).
     """
-    dx = dy * y * (1 - y)
+    dx = torch.ops.aten.sigmoid_backward(dy, y)
     return SigmoidGradients(dx)
 
 

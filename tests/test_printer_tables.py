@@ -2,17 +2,34 @@
 
 from fractions import Fraction
 
+import mpmath
 import pytest
 import sympy
 import torch
 from generating import assert_same_gradients, forward_file, generated
+from sympy import Piecewise
 
 from codegen.lowering import idioms
+from codegen.lowering.idioms import (
+    expm1,
+    log1p,
+    logsigmoid,
+    sigmoid,
+    sigmoid_pulled,
+    softplus,
+    tanh_pulled,
+)
 from codegen.program import Load, Number, Power
 from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
+from derive.nodes import OneHot
+from derive.symbols import Axis, Tensor
 
 MEANT = {"log1p": lambda u: sympy.log(1 + u), "expm1": lambda u: sympy.exp(u) - 1}
-MEANT |= {"sigmoid": lambda u: 1 / (1 + sympy.exp(-u))}
+MEANT |= {
+    "sigmoid": lambda u: 1 / (1 + sympy.exp(-u)),
+    "softplus": lambda u: sympy.log(1 + sympy.exp(u)),
+}
+MEANT |= {"logsigmoid": lambda u: -sympy.log(1 + sympy.exp(-u))}
 LARGE = ("acosh",)  # of numbers from 1
 NAMES = (  # of the functions that a forward may be written in, and of the idioms
     *("exp", "log", "Abs", "sign", "floor", "ceiling", "erf", "erfc", *MEANT),
@@ -38,7 +55,7 @@ def test_every_function_is_compared():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_torchs_function_is_that_of_sympy(name):
-    torchs = getattr(torch, FUNCTIONS[name].removeprefix("torch."))
+    torchs = eval(FUNCTIONS[name], {"torch": torch})
     for point in [
         *points(name),
         *([-p for p in POINTS] if name in ("Abs", "sign", "floor") else []),
@@ -99,20 +116,105 @@ def test_small_numbers_keep_their_digits(written, tmp_path):
     torch.testing.assert_close(function(x), SMALL[written](x), rtol=1e-15, atol=0)
 
 
+N, C = Axis("N"), Axis("C")
+x, y, g = (Tensor(name, [C]) for name in "xyg")
+small, ROW, LABEL = Tensor("small", []), Tensor("row", [N, C]), Tensor("labels", [], role="label")
+PEAK, TAIL = Piecewise((x, x >= 0), (0, True)), sympy.log(1 + sympy.exp(-sympy.Abs(x)))
+LOWEST = Piecewise((x, x <= 0), (0, True))
+KEPT = Piecewise((1, g > 0), (0, True))
+# What is written, and what an idiom makes of it; None where it is no case of it.
+CASES = {
+    "log1p": {
+        sympy.log(1 + x): log1p(x),
+        sympy.log(1 + x + x**2): log1p(x + x**2),
+        sympy.log(2 + x): None,
+    },
+    "expm1": {
+        sympy.exp(x) - 1: expm1(x),
+        1 + x - sympy.exp(x): x - expm1(x),
+        3 - sympy.exp(x): None,
+        1 + sympy.exp(x): None,
+    },
+    "sigmoid": {
+        1 / (1 + sympy.exp(-x)): sigmoid(x),
+        (1 + sympy.exp(-x)) ** -2: sigmoid(x) ** 2,
+        1 / (2 + sympy.exp(x)): None,
+        1 + sympy.exp(x): None,
+    },
+    "softplus": {
+        PEAK + TAIL: softplus(x),
+        TAIL - LOWEST: -logsigmoid(x),
+        x + TAIL - LOWEST: softplus(x),
+        TAIL + PEAK - x: -logsigmoid(x),
+        2 * y - 3 * g * TAIL + 3 * g * LOWEST: 2 * y + 3 * g * logsigmoid(x),
+        2 * PEAK + TAIL: None,
+        PEAK - TAIL: None,
+        PEAK + sympy.log(1 + sympy.exp(-x)): None,
+    },
+    "tanh_pulled": {
+        g * (1 - y**2): tanh_pulled(g, y),
+        -2 * x * g * (1 - y**2): -tanh_pulled(2 * x * g, y),
+        ROW * g * (1 - y**2): ROW * tanh_pulled(g, y),
+        g * (1 - sympy.tanh(x) ** 2): tanh_pulled(g, sympy.tanh(x)),
+        2 * (1 - y**2): None,
+        g * (1 - y**3): None,
+        g * (1 + y**2): None,
+        g * (1 - (x + y) ** 2): None,
+        # where the choice is 0, nothing else is met
+        x * KEPT * (1 - y**2): None,
+        small * KEPT * (1 - y**2): None,
+        OneHot(LABEL, C) * (1 - y**2): None,
+    },
+    "sigmoid_pulled": {
+        g * y * (1 - y): sigmoid_pulled(g, y),
+        -g * y**2 * (1 - y): -sigmoid_pulled(g * y, y),
+        y * (1 - y): None,
+        g * (1 - y): None,
+        g * (1 - y) / y: None,
+    },
+}
+
+
 @pytest.mark.parametrize("idiom", idioms.idioms, ids=lambda idiom: idiom.statement)
 def test_an_idiom_is_what_its_statement_says(idiom):
-    name = idiom.statement.split("(")[0]
-    whole = {"log1p": sympy.log(1 + u), "expm1": sympy.exp(u) - 1}.get(
-        name, 1 / (1 + sympy.exp(-u))
+    for written, expected in CASES[idiom.statement.split("(")[0]].items():
+        found = idiom.rewrite(written)
+        assert found == expected, written
+        if found is not None:
+            at = {t: 0.3 + 0.2 * i for i, t in enumerate((x, y, g, ROW))}
+            assert float(meaning(found).subs(at)) == pytest.approx(float(written.subs(at)))
+
+
+def meaning(e):
+    """``e`` with the idioms in it written out."""
+    for name, function in MEANT.items():
+        e = e.replace(getattr(idioms, name, sympy.Dummy), lambda u, function=function: function(u))
+    return e.replace(idioms.tanh_pulled, lambda g, y: g * (1 - y**2)).replace(
+        idioms.sigmoid_pulled, lambda g, y: g * y * (1 - y)
     )
-    left = idiom.rewrite(whole)
-    assert type(left).__name__ == name and left.args == (u,)
-    assert sympy.simplify(meant(name).subs(u, left.args[0]) - whole) == 0
-    if name == "sigmoid":
-        assert idiom.rewrite(whole**2) == left**2 and idiom.rewrite(1 / (2 + sympy.exp(u))) is None
-    if name == "expm1":
-        assert idiom.rewrite(1 + u - sympy.exp(u)) == u - left
-        assert idiom.rewrite(3 - sympy.exp(u)) is idiom.rewrite(1 + sympy.exp(u)) is None
-    if name == "log1p":
-        assert idiom.rewrite(sympy.log(1 + u + u**2)).args == (u + u**2,)
-        assert idiom.rewrite(sympy.log(2 + u)) is None
+
+
+@pytest.mark.parametrize("function", ("softplus", "logsigmoid"))
+def test_the_softplus_keeps_its_digits_far_out(function, tmp_path):
+    sign = 1 if function == "softplus" else -1
+    written = f"{sign} * log(1 + exp({sign} * x))"
+    function, _, _ = generated(
+        forward_file(tmp_path, "Far", f"    x = Input(N)\n    y = {written}\n"), tmp_path
+    )
+    at = [-700.0, -30.0, -1.0, 1.0, 21.0, 35.0, 39.0, 41.0, 700.0]
+    exact = [sign * mpmath.log1p(mpmath.exp(sign * mpmath.mpf(u))) for u in at]
+    ours = function(torch.tensor([*at, torch.inf, -torch.inf], dtype=torch.float64))
+    for value, true in zip(ours, exact, strict=False):
+        assert abs(value - float(true)) <= 4e-16 * abs(float(true))
+    assert ours[-2:].tolist() == ([torch.inf, 0.0] if sign == 1 else [0.0, -torch.inf])
+
+
+def test_a_logarithm_that_two_read_is_joined_with_both(tmp_path):
+    body = "    x = Input(N)\n    t = Input(N)\n    p = 1/(1 + exp(-x))\n"
+    for written, joined in {
+        "t*log(p) + (1 - t)*log(1 - p)": True,
+        "t*log(p) + (1 - t)*log(1 - p) + log(1 + exp(-Abs(x)))": False,
+    }.items():
+        file = forward_file(tmp_path, "Joined", body + f"    y = {written}\n")
+        lines = generated(file, tmp_path)[2].text.partition("def joined_forward")[2]
+        assert ("log1p" not in lines.partition("def joined_backward")[0]) == joined

@@ -23,7 +23,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
 from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
-from codegen.lowering.idioms import with_idioms
+from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
 from codegen.lowering.nodes import counted, lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
@@ -140,6 +140,11 @@ class Lowering:
             return self._choice(e, frame, picked)
         if isinstance(e, (Branches, Compared)):
             return self.value(e.choice, frame, picked)
+        if isinstance(e, Pulled):
+            upstream, output = (self.value(arg, frame, picked) for arg in e.args)
+            slope = self.value(e.slope(e.args[1]), frame, picked)
+            dims = broadcast([upstream.dims, output.dims])
+            return Pullback(e.of, upstream, None, output, slope, dims=dims)
         if isinstance(e, SymbolicFunction) and len(e.args) == 1:
             operand = self.value(e.args[0], frame, picked)
             return Apply(type(e).__name__, operand, dims=operand.dims)

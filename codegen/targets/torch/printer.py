@@ -24,6 +24,8 @@ FUNCTIONS = {
     "log1p": "torch.log1p",
     "expm1": "torch.expm1",
     "sigmoid": "torch.sigmoid",
+    "logsigmoid": "torch.nn.functional.logsigmoid",
+    "softplus": "torch.nn.functional.softplus",
     "tanh": "torch.tanh",
     "sinh": "torch.sinh",
     "cosh": "torch.cosh",
@@ -43,6 +45,8 @@ FUNCTIONS = {
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
 }
+# From 40 on, log(1 + exp(u)) is u to the last digit of double precision; torch's 20 is too soon.
+MORE = {"softplus": ", threshold=40"}
 ROOTS = {Fraction(1, 2): "torch.sqrt"}
 # How torch's autograd passes a gradient g through a function of x with the value y: with the same
 # operations, so that the step-by-step backward rounds as autograd does. The derivative of tanh is
@@ -50,6 +54,7 @@ ROOTS = {Fraction(1, 2): "torch.sqrt"}
 PULLBACKS = {
     "log": "{g} / {x}",
     "tanh": "torch.ops.aten.tanh_backward({g}, {y})",
+    "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
 }
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
@@ -218,7 +223,7 @@ class Printer:
             )
         if self.is_number(value.operand):
             name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
-        return f"{name}({self.text(value.operand)})", ATOM
+        return f"{name}({self.text(value.operand)}{MORE.get(value.function, '')})", ATOM
 
     def _Pullback(self, value: p.Pullback):
         formula = PULLBACKS.get(value.function, "")
