@@ -30,6 +30,7 @@ from sympy import (
     Integer,
     KroneckerDelta,
     Mul,
+    Ne,
     Piecewise,
     Pow,
     Symbol,
@@ -230,8 +231,20 @@ class IndexedForward:
 
 def vanishes(e: Expr) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
-    e = normal_form(e)
+    e = normal_form(e).replace(lambda node: isinstance(node, Mul), _without_own_indicators)
     return is_zero(e) or _vanishes_under_sums(e)
+
+
+def _without_own_indicators(product: Mul) -> Expr:
+    """u*[u is not 0] = u."""
+    powers = product.as_powers_dict()
+    known = {
+        _indicator(condition)
+        for base, power in powers.items()
+        if isinstance(base, (Symbol, Indexed)) and power.is_positive
+        for condition in (Ne(base, 0), Ne(0, base))
+    }
+    return Mul(*(f for f in product.args if f not in known))
 
 
 def _vanishes_under_sums(e: Expr) -> bool:
@@ -310,8 +323,8 @@ def _multiplied_out(e: Expr) -> Expr:
 
 
 def _at_deltas(e: Expr) -> Expr:
-    """Next to delta(a, i), a function of i may be read at a: the index that is not a plain
-    symbol is used.
+    """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over,
+    a is used, and else i, which does not vary in a sum.
     """
     terms = []
     for term in Add.make_args(_multiplied_out(e)):
@@ -322,7 +335,9 @@ def _at_deltas(e: Expr) -> Expr:
             other = [i for i in delta.args if not i.is_Symbol]
             if len(plain) == 1 and other:
                 rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
-                term = delta * rest.xreplace({plain[0]: other[0]})
+                (index,), (label, *_) = plain, other
+                read = {index: label} if isinstance(index, Dummy) else {label: index}
+                term = delta * rest.xreplace(read)
         terms.append(term)
     return Add(*terms)
 

@@ -17,7 +17,6 @@ import random
 from math import lcm, prod
 
 from sympy import (
-    QQ,
     Abs,
     Add,
     Dummy,
@@ -35,7 +34,6 @@ from sympy import (
     expand,
     factor_terms,
     log,
-    ring,
     sign,
     sinh,
     tanh,
@@ -44,7 +42,7 @@ from sympy.core.function import UndefinedFunction
 
 from derive.cases import SignTest, independent, vanishes_by_cases
 from derive.choices import without_gap
-from derive.fractions import Fractions
+from derive.fractions import Fractions, TooLarge
 from derive.positive import (
     LARGEST_PRIME,
     is_positive,
@@ -56,6 +54,9 @@ from derive.positive import (
 
 PRIME = 2**61 - 1
 INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
+
+# Products of terms for one way of deciding a question: most take some hundred.
+WITHIN = (2_000, 20_000, 200_000, None)
 
 
 class Indicator(Symbol):
@@ -106,7 +107,7 @@ class ZeroTest:
         self.most: int | None = None
         self.known: dict[Expr, Expr] = {}
         self.seen: set[Expr] = set()
-        self.tested: dict[Expr, bool] = {}
+        self.zeros: set[Expr] = set()
         self.generators: dict[tuple, list[tuple[tuple, tuple, Symbol]]] = {}
         self.roots: dict[Symbol, tuple[int, Expr]] = {}
         self.scales: dict[Expr, tuple[Expr, Expr]] = {}
@@ -118,6 +119,7 @@ class ZeroTest:
         self.conditions: set[Symbol] = set()
         self.shares: dict[Expr, int] = {}
         self.marks: dict[Expr, int | None] = {}
+        self.picked: dict[str, int] = {}  # the place of the indicator that is 1
         self.random = random.Random(0)
 
     def is_zero(self, e: Expr) -> bool:
@@ -127,16 +129,41 @@ class ZeroTest:
         if not self._note_shares(e):
             return False
         rational = self.rational(e)
-        if rational not in self.tested:
-            self.tested[rational] = self._vanishes_as_it_stands(rational)
-        if self.tested[rational] or self._vanishes_by_solutions(rational):
-            return True
-        if self._vanishes_apart(e) or self._vanishes_in_full(rational):
+        if rational in self.zeros or self._vanishes_in_one_way(e, rational):
+            self.zeros.add(rational)
             return True
         if e.has(Piecewise, Abs, sign):
             return vanishes_by_cases(e, SignTest(is_zero, is_positive))
         in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
         return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
+
+    def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
+        """Whether ``e`` vanishes with its values as they are, solved for others, apart or written
+        out: the way in which that takes little may be any of them.
+        """
+        ways = (
+            lambda: self._vanishes_as_it_stands(rational),
+            lambda: self._vanishes_by_solutions(rational),
+            lambda: self._vanishes_apart(e),
+            lambda: self._vanishes_in_full(rational),
+        )
+        given = self.most
+        try:
+            for most in (given,) if given is not None else WITHIN:
+                self.most = most
+                open_ones = []
+                for way in ways:
+                    try:
+                        if way():
+                            return True
+                    except TooLarge:
+                        open_ones.append(way)
+                if not open_ones:
+                    return False
+                ways = open_ones
+        finally:
+            self.most = given
+        raise TooLarge
 
     def _note_shares(self, e: Expr) -> bool:
         """The common denominator of the powers in which every base, and every term of an
@@ -306,11 +333,11 @@ class ZeroTest:
         return len(mark) == len(other) and all(a is None or b is None or a == b for a, b in pairs)
 
     def _fingerprint(self, e) -> int | None:
-        """The value modulo a prime, with a random number for every symbol: equal for what is equal.
+        """The value modulo a prime, with a random number for every symbol, one that it may have:
+        equal for what is equal. None where that cannot be said.
 
-        None where that cannot be said: with signs, conditions and indicators, which are 0 or 1,
-        unlike things may be equal. So may they with roots, but what is met here is written in one
-        way; at worst two symbols stand for one thing, and a proof fails that could have succeeded.
+        With roots unlike things may be equal, but what is met here is written in one way; at worst
+        two symbols stand for one thing, and a proof fails that could have succeeded.
         """
         if not isinstance(e, Expr):
             return None
@@ -324,7 +351,7 @@ class ZeroTest:
         if e in self.definitions:
             return self._fingerprint(self.definitions[e])
         if e.is_Symbol:
-            return None if self._is_one_of_two(e) else self.random.randrange(1, PRIME)
+            return self._drawn(e)
         if not isinstance(e, (Add, Mul, Pow)):
             return None
         if isinstance(e, Pow):
@@ -335,6 +362,14 @@ class ZeroTest:
             return None
         result = sum(parts) if isinstance(e, Add) else prod(parts)
         return result % PRIME
+
+    def _drawn(self, symbol: Symbol) -> int:
+        """A number that ``symbol`` may stand for: of the indicators of a group one is 1 at most."""
+        if symbol in self.signs:
+            return self.random.choice((1, PRIME - 1))
+        if isinstance(symbol, Indicator):
+            return int(self.picked.setdefault(symbol.group, symbol.place) == symbol.place)
+        return self.random.randrange(2 if symbol in self.conditions else PRIME)
 
     def _is_one_of_two(self, symbol: Symbol) -> bool:
         """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
@@ -396,18 +431,18 @@ class ZeroTest:
             return e == 0
         if self._differs_from_zero(e):
             return False
+        symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
+        if not symbols:
+            return expand(e) == 0
+        fractions = Fractions(symbols, self.most)
+        numerator = self._reduced(fractions.of(e).numerator)
         for _ in range(2 + len(self.roots)):
-            symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
-            if not symbols:
-                return expand(e) == 0
-            polynomials, *_ = ring(symbols, QQ)
-            numerator = Fractions(polynomials, self.most).of(e).numerator
-            numerator = self._reduced(numerator, symbols)
             if numerator == 0:
                 return True
-            e, changed = self._roots_resolved(numerator, symbols, written)
-            if not changed:
+            root = self._root_with_power(numerator)
+            if root is None:
                 return False
+            numerator = self._root_resolved(numerator, root, written, fractions)
         return False
 
     def _differs_from_zero(self, e: Expr) -> bool:
@@ -417,8 +452,9 @@ class ZeroTest:
         """
         return bool(self._fingerprint(e)) and self.roots.keys().isdisjoint(e.free_symbols)
 
-    def _reduced(self, polynomial, symbols):
+    def _reduced(self, polynomial):
         """The polynomial modulo s**2 = 1, c**2 = c, and the relations of indicators."""
+        symbols = polynomial.ring.symbols
         special = [(i, s) for i, s in enumerate(symbols) if self._is_one_of_two(s)]
         if not special:
             return polynomial
@@ -441,28 +477,19 @@ class ZeroTest:
                 result[key] = coefficient
         return result
 
-    def _roots_resolved(self, polynomial, symbols, written) -> tuple[Expr, bool]:
-        """The polynomial with R**q replaced by its base, for the last root in it that has such a
-        power.
-        """
-        for root in reversed(self.order):
-            if root not in self.roots or root not in symbols:
-                continue
-            share, base = self.roots[root]
-            base = written(base)
-            i = symbols.index(root)
-            if all(monomial[i] < share for monomial in polynomial.itermonoms()):
-                continue
-            terms = []
-            for monomial, coefficient in polynomial.terms():
-                rest = list(monomial)
-                whole, rest[i] = divmod(rest[i], share)
-                value = Rational(coefficient.numerator, coefficient.denominator)
-                terms.append(
-                    value * Mul(*(s**p for s, p in zip(symbols, rest, strict=True))) * base**whole
-                )
-            return Add(*terms), True
-        return S.Zero, False
+    def _root_with_power(self, polynomial) -> Symbol | None:
+        """The last root R that the polynomial has to a power of R**q or more."""
+        places = {s: i for i, s in enumerate(polynomial.ring.symbols) if s in self.roots}
+        most = {s: max(p[i] for p in polynomial.itermonoms()) for s, i in places.items()}
+        met = (r for r in reversed(self.order) if r in most and most[r] >= self.roots[r][0])
+        return next(met, None)
+
+    def _root_resolved(self, polynomial, root: Symbol, written, fractions: Fractions):
+        """The polynomial with R**q replaced by its base, up to a factor that is not zero."""
+        share, base = self.roots[root]
+        base = written(base)
+        fractions = fractions.with_symbols({*polynomial.ring.symbols, *base.free_symbols})
+        return self._reduced(fractions.replaced(polynomial, root, share, base))
 
 
 def _in_exponentials(e: Expr) -> Expr:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from sympy import QQ, Add, Expr, Mul
+from sympy import QQ, Add, Expr, Mul, Symbol, ring
 
 
 class Fraction:
@@ -27,12 +28,35 @@ class Fractions:
     with at most so many products of two terms, if ``most`` is given. Raises `TooLarge`.
     """
 
-    def __init__(self, polynomials, most: int | None = None):
+    def __init__(self, symbols: Sequence[Symbol], most: int | None = None):
         self.left = most
-        self.ring = polynomials
-        self.generator = dict(zip(polynomials.symbols, polynomials.gens, strict=True))
-        self.place = {symbol: i for i, symbol in enumerate(polynomials.gens)}
+        self.ring, *_ = ring(symbols, QQ)
+        self.generator = dict(zip(self.ring.symbols, self.ring.gens, strict=True))
+        self.place = {symbol: i for i, symbol in enumerate(self.ring.gens)}
         self.known: dict[Expr, Fraction] = {}
+
+    def with_symbols(self, more: Iterable[Symbol]) -> Fractions:
+        """The same in these symbols too, with what is left of the products."""
+        new = sorted(set(more) - set(self.ring.symbols), key=lambda s: s.sort_key())
+        return Fractions([*self.ring.symbols, *new], self.left) if new else self
+
+    def replaced(self, polynomial, symbol: Symbol, share: int, value: Expr):
+        """The polynomial with ``value`` for ``symbol**share``, times a power of the denominator of
+        that.
+        """
+        polynomial, place = polynomial.set_ring(self.ring), self.ring.symbols.index(symbol)
+        parts: dict[int, object] = {}
+        for powers, coefficient in polynomial.terms():
+            whole, left = divmod(powers[place], share)
+            part = parts.setdefault(whole, self.ring.zero)
+            part[(*powers[:place], left, *powers[place + 1 :])] = coefficient
+        value, most = self.of(value), max(parts)
+        result = self.ring.zero
+        for whole, part in parts.items():
+            above = self._multiplied(part, self._power(value.numerator, whole))
+            lacking = {f: power * (most - whole) for f, power in value.denominator.items()}
+            result += self._times(above, lacking)
+        return result
 
     def of(self, e: Expr) -> Fraction:
         if e not in self.known:
@@ -95,7 +119,7 @@ class Fractions:
         return a * b
 
     def _power(self, polynomial, power: int):
-        if len(polynomial) < 2 or power == 1:
+        if len(polynomial) < 2 or power < 2:
             return polynomial**power
         return reduce(self._multiplied, [polynomial] * power)
 

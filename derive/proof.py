@@ -40,7 +40,7 @@ from derive.claim import (
 from derive.closed_form import ClosedForm, ClosedStatement
 from derive.definition import Definition, Statement
 from derive.errors import UndecidedError, UnprovedError
-from derive.exact import is_zero
+from derive.exact import WITHIN, is_zero
 from derive.limits import Doing, Stage
 from derive.nodes import ArrayNode, Peak, along
 from derive.parts import Value
@@ -51,9 +51,6 @@ SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
-# Products of terms for one question: most take some hundred. Without a limit only what is not
-# decided otherwise, at once or step by step.
-WITHIN = (2_000, 20_000, 200_000, None)
 LONGER = "give a longer --limit, or names to parts of long statements: each is proved by itself"
 
 

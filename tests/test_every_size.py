@@ -4,7 +4,19 @@ from itertools import product
 
 import pytest
 import sympy
-from sympy import Add, Indexed, IndexedBase, Integer, KroneckerDelta, Piecewise, Symbol, exp, sqrt
+from sympy import (
+    Add,
+    Dummy,
+    Indexed,
+    IndexedBase,
+    Integer,
+    KroneckerDelta,
+    Ne,
+    Piecewise,
+    Symbol,
+    exp,
+    sqrt,
+)
 
 from derive import Axis, Flatten, Forward, Input, Max, OneHot, Position, Scalar, Sum, Unflatten
 from derive.every_size import IndexedForward, IndexOfLargest, LargestAlong, NotShown, vanishes
@@ -176,3 +188,24 @@ def test_both_routes_write_the_same_forward():
         for entry, place in zip(batch.computed(name).values(), product(*counts), strict=True):
             numbers = {i: Integer(k + 1) for i, k in zip(indices, place, strict=True)}
             assert (written_out(e.xreplace(numbers), sizes) - entry).expand() == 0
+
+
+def test_a_factor_may_stand_beside_what_says_that_it_is_not_zero():
+    u, v = Symbol("u", real=True), Symbol("v", real=True)
+    nonzero, positive = (Piecewise((1, c), (0, True)) for c in (Ne(u, 0), v > 0))
+    inside = IndexedSum(nonzero * positive * u * x[i], (i, 1, SIZE))
+    assert vanishes(inside - u * IndexedSum(positive * x[i], (i, 1, SIZE)))
+    assert not vanishes(IndexedSum(nonzero * x[i], (i, 1, SIZE)) - IndexedSum(x[i], (i, 1, SIZE)))
+    assert not vanishes(positive * v * u - v * u) and not vanishes(nonzero * v - v)
+    assert not vanishes(positive * u - u)
+
+
+def test_what_is_read_at_a_label_may_stand_outside_of_a_sum_over_labels():
+    """sum over j of delta(k, label of j)*x[label of j] is x[k] times how often k is the label."""
+    label, k = IndexedBase(Symbol("label", integer=True)), Symbol("k", integer=True)
+    j = Dummy("j", integer=True)
+    picked = KroneckerDelta(k, label[j])
+    count = IndexedSum(picked, (j, 1, SIZE))
+    assert vanishes(IndexedSum(picked * x[label[j]], (j, 1, SIZE)) - x[k] * count)
+    assert vanishes(IndexedSum(picked * x[k], (j, 1, SIZE)) - x[k] * count)
+    assert not vanishes(IndexedSum(picked * x[j], (j, 1, SIZE)) - x[k] * count)
