@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from sympy import Expr, Mul
@@ -37,8 +38,9 @@ from derive.definition import IGNORE_INDEX, Definition, Statement
 from derive.forward_plan import forward_plan
 from derive.layout import Layout, layouts, layouts_of, plain
 from derive.made_axes import known_sizes
-from derive.nodes import Flatten, Max, Reshaping
+from derive.nodes import Flatten, Max, Peak, Reshaping
 from derive.proof import Proved
+from derive.risks import unsafe
 from derive.symbols import Axes, Axis, Tensor, size_divisors
 from derive.text import formula
 
@@ -90,6 +92,7 @@ class _Builder:
             source_hash=source_hash,
             formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
             proved=self.proved.summary,
+            unsafe=self._unsafe(),
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
             several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
@@ -107,6 +110,21 @@ class _Builder:
             atoms=self._atoms(),
             chain=self._chain(),
         )
+
+    @cached_property
+    def _peaks(self) -> dict[str, tuple[Expr, ...]]:
+        """What a value that is the largest of a row is the largest of, and what that is made of."""
+        values = {v.tensor.name: v.expression for v in self.form.relations.values}
+        peaks = {name: e.operand for name, e in values.items() if isinstance(e, Peak)}
+        return {
+            name: (e, values[e.name]) if isinstance(e, Tensor) and e.name in values else (e,)
+            for name, e in peaks.items()
+        }
+
+    def _unsafe(self) -> tuple[str, ...]:
+        lines = [(v.tensor, v.expression) for v in self.plan]
+        statements = [(s.tensor, s.expression) for s in self.form.statements]
+        return unsafe(lines, statements, self.form.relations)
 
     # -- the four functions ---------------------------------------------------
 
@@ -204,7 +222,7 @@ class _Builder:
         known |= {p.name: p.layout for p in parameters} | {
             line.tensor.name: line.layout for line in lines
         }
-        lowering = Lowering(known, self.definition.axes, statements, saved)
+        lowering = Lowering(known, self.definition.axes, statements, saved, self._peaks)
         steps: list[Step] = [
             Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
         ]

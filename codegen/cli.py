@@ -263,7 +263,7 @@ def _table(results: Sequence[Emitted]) -> Table:
         quality = result.quality
         table.add_row(
             Text(quality.name),
-            Text("\n".join(quality.closed_form)),
+            Text("\n".join([*quality.closed_form, *quality.unsafe])),
             Text(quality.proved),
             Text(f"{quality.difference:.1e}"),
             Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),

@@ -117,6 +117,7 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     quality = Quality(
         name=program.name,
         closed_form=program.formulas,
+        unsafe=program.unsafe,
         saved=tuple(
             f"{p.name} {shape(p.layout)}"
             for p in program.backward.tensors[1:]  # the first is the upstream gradient

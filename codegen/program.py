@@ -446,7 +446,7 @@ class Program:
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
     axis): it divides by that size, which may be 0. ``broadcast`` are the arguments that are
-    broadcast to their layouts.
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN.
     """
 
     name: str
@@ -456,6 +456,7 @@ class Program:
     source_hash: str
     formulas: tuple[str, ...]
     proved: str
+    unsafe: tuple[str, ...]
     sizes: tuple[tuple[str, str], ...]
     several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]

@@ -58,7 +58,8 @@ class Counts:
 class Quality:
     """How good one module is.
 
-    ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima and matrix
+    ``unsafe`` says in words what may be infinite or NaN. ``saved`` are what the forward keeps, with
+    shapes; ``reductions`` the sums, maxima and matrix
     products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
     largest one to autograd in double precision, and ``seconds`` is the time to derive, prove and
     emit.
@@ -66,6 +67,7 @@ class Quality:
 
     name: str
     closed_form: tuple[str, ...]
+    unsafe: tuple[str, ...]
     saved: tuple[str, ...]
     reductions: tuple[str, ...]
     full: str

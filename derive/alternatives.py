@@ -17,11 +17,11 @@ from functools import lru_cache
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
 from derive.choices import Compared, written_in
-from derive.cost import Cost, cost_of, is_evaluated
+from derive.cost import is_evaluated
 from derive.facts import Facts
 from derive.nodes import ArgMax, Max, Sum, along
 from derive.parts import Value
-from derive.relations import Relations
+from derive.risks import divisors, preference
 from derive.steps import Record, Step
 from derive.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.traversal import everywhere
@@ -29,7 +29,6 @@ from derive.traversal import everywhere
 BOUNDED = (atan, cos, erf, sin, tanh)
 
 Pairs = list[tuple[Tensor, Expr]]
-Preference = tuple[int, Cost]  # what the forward does not risk, then the cost
 
 
 @dataclass(frozen=True)
@@ -39,35 +38,6 @@ class Rewriting:
     rule: str
     why: str
     rewrite: Callable[[Expr], Expr]
-
-
-def preference(pairs: Pairs, relations: Relations) -> Preference:
-    """What is compared between two ways of writing the same gradients: fewer values that may be
-    zero or infinite where the forward is finite, then the lower cost.
-
-    Those are divisors by which the forward does not divide, and exponentials that may overflow.
-    """
-    risked = {risk for _, e in pairs for risk in _risked(e, relations)}
-    return len(risked), cost_of(pairs, relations.definition.output)
-
-
-def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
-    """What ``e`` risks: what it divides by although the forward does not, marked True, and what may
-    overflow.
-    """
-    if e not in relations.risked:
-        divided = {*map(relations.with_values, divisors(e))} - relations.divisors
-        read = {t for t in tensors_in(e) if relations.scales.overflows(t)}
-        others = read | relations.scales_after.risks(e)
-        relations.risked[e] = frozenset([(True, d) for d in divided] + [(False, r) for r in others])
-    return relations.risked[e]
-
-
-@lru_cache(maxsize=8192)
-def divisors(e: Expr) -> frozenset[Expr]:
-    """The tensors, and expressions in tensors, that ``e`` divides by."""
-    powers = (p for p in e.atoms(Pow) if p.exp.could_extract_minus_sign())
-    return frozenset(p.base for p in powers if not is_constant(p.base))
 
 
 @lru_cache(maxsize=8192)

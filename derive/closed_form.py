@@ -23,7 +23,8 @@ taken anew: what comes out does not depend on how an exponential or a share is w
    that is tried before the statements share anything as well;
 8. *compute again*: what follows entry by entry from what is read anyway is not saved
    (``recomputation.py``);
-9. the cheapest of all that was found is taken (``cost.py``).
+9. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
+   something, names that hide nothing are done without, and all is done once more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from itertools import cycle
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
-from derive.alternatives import Pairs, Preference, divisors, improved, preference
+from derive.alternatives import Pairs, improved
 from derive.canonical import canonical
 from derive.chain import Adjoint, Chain, derive_chain
 from derive.choices import written_in
@@ -51,6 +52,7 @@ from derive.nodes import Reshaping, Sum, along, sums_in
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
+from derive.risks import Preference, divisors, preference
 from derive.shares import with_other_shares
 from derive.sharing import evaluated_once, shared
 from derive.steps import Fact, Record, Step
@@ -187,12 +189,17 @@ def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``: in a share of the time that is left,
     where there is a limit, and then said to be ``hurried``.
     """
-    respelled, knowledge = _spelled(chain), Facts(relations_of(chain.definition))
-    forms = _ever_better([Simplifier(chain, respelled, knowledge, e) for e in (True, False)])
+    respelled, known = _spelled(chain), Facts(relations_of(chain.definition))
+    forms = _ever_better([Simplifier(chain, respelled, known, e) for e in (True, False)])
     best = next(forms)
     with Stage(SEARCHED) as search:
         for better in forms:
             best = better
+        if best.preference[0] and not search.is_over:
+            merged = Facts(relations_of(chain.definition, merged=True))
+            if merged.relations.aliases != known.relations.aliases:
+                ways = [Simplifier(chain, respelled, merged, e) for e in (True, False)]
+                best = min([best, *_ever_better(ways)], key=lambda form: form.preference)
     return replace(best, hurried=True) if search.is_over else best
 
 
@@ -382,7 +389,7 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
         "the forward has a name for it",
     )
     if divisors(gathered) and named != gathered:
-        named = normal_form(named, target, gentle, knowledge, cancelled)
+        named = normal_form(named, target, rules + gentle, knowledge, cancelled)
         forms.append((_factored(named, target, cancelled), cancelled))
     return forms
 

@@ -75,7 +75,7 @@ def _evaluated(function: Expr) -> int:
     which is rounded as the terms of that are, however much of them cancels.
     """
     own = entries(axes_of(function))
-    return own + own // 8 if isinstance(function, exp) and function.exp.is_Add else own
+    return own + own // NOMINAL if isinstance(function, exp) and function.exp.is_Add else own
 
 
 def entries(axes) -> int:

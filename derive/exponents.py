@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, cosh, exp, expand, log, nan, zoo
 
+from derive.bounds import Bounds, Ranges, bounds
 from derive.nodes import Max, Reduction, Reshaping, Sum, renamed
 from derive.positive import is_positive
 from derive.symbols import Tensor, is_number_or_size, tensors_in
@@ -18,6 +19,7 @@ class Definitions:
 
     def __init__(self, known: Mapping[str, Expr]):
         self.known = known
+        self.ranges = Ranges(self.definition_of)
 
     def is_nonpositive(self, u: Expr) -> bool:
         """Whether ``u`` is at most zero by its form: an entry minus the largest of its row."""
@@ -25,15 +27,19 @@ class Definitions:
             return True
         u = expand(u)
         for term in Add.make_args(u):
-            coefficient, node = term.as_coeff_Mul()
+            coefficient, node = term.as_independent(Tensor, as_Add=False)
             definition = self.definition_of(node)
-            if isinstance(definition, Add):
+            if isinstance(definition, Add) or _is_multiple(definition):
                 return self.is_nonpositive(u + coefficient * (definition - node))
             for bound in self._bounds(node, below=bool(coefficient.is_negative)):
                 rest = expand(u - coefficient * (node - bound))
                 if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
                     return True
         return False
+
+    def bounds(self, e: Expr) -> Bounds:
+        """Between which numbers ``e`` lies."""
+        return bounds(e, self.ranges)
 
     def _bounds(self, node: Expr, below: bool) -> list[Expr]:
         """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
@@ -81,6 +87,11 @@ class Definitions:
             return None
         met = dict(zip(node.home, node.axes, strict=True))
         return renamed(self.known[node.name], met)
+
+
+def _is_multiple(e: Expr | None) -> bool:
+    """Whether ``e`` is a number times something."""
+    return isinstance(e, Mul) and not isinstance(e.as_independent(Tensor, as_Add=False)[1], Mul)
 
 
 def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:

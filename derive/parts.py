@@ -18,7 +18,7 @@ from derive.canonical import canonical
 from derive.choices import written_in
 from derive.cost import is_evaluated
 from derive.definition import Definition, Statement
-from derive.nodes import Max, Reduction, Reshaping, Sum, along
+from derive.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
 from derive.statements import known_signs
 from derive.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere
@@ -37,8 +37,9 @@ class Value:
 class Parts:
     """Finds the parts of one statement after the other, and names them."""
 
-    def __init__(self, definition: Definition):
+    def __init__(self, definition: Definition, merged: bool = False):
         self.definition = definition
+        self.merged = merged
         self.found: dict[Expr, Tensor] = {}
         self.statement = ""
         names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
@@ -65,8 +66,20 @@ class Parts:
         factor, rest = e.as_independent(Tensor, as_Add=False)
         multiple = isinstance(rest, Tensor) and rest.role in ("input", "statement")
         whole = multiple and set(rest.axes) == set(statement.tensor.home)
-        if whole and factor.is_positive and statement.tensor != self.definition.output:
+        alias = (whole and factor.is_positive) or (self.merged and self._is_merged(statement, e))
+        if alias and statement.tensor != self.definition.output:
             self.aliases[statement.name] = e
+
+    def _is_merged(self, statement: Statement, e: Expr) -> bool:
+        """Whether ``e``, the value of ``statement``, is read in one place, entry by entry, and
+        would be seen there as a whole without its name too.
+        """
+        if e.has(ArrayNode) or axes_of(e) != set(statement.tensor.home):
+            return False
+        places = [
+            place for s in self.definition.statements for place in _places(s.expression, statement)
+        ]
+        return len(places) == 1 and not isinstance(e, places[0])
 
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
@@ -194,6 +207,12 @@ def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
     """``e`` with other names for a multiple of a value replaced by what they are."""
     met = [t for t in tensors_in(e) if t.name in aliases]
     return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
+
+
+def _places(e: Basic, statement: Statement) -> list[type]:
+    """The kinds of node that read ``statement`` directly in ``e``."""
+    met = [type(e) for arg in e.args if isinstance(arg, Tensor) and arg.name == statement.name]
+    return met + [kind for arg in e.args for kind in _places(arg, statement)]
 
 
 def _functions(e: Basic) -> list[Expr]:

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
+from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
+from derive.bounds import Bounds
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, along
@@ -55,6 +56,10 @@ class Relations:
     def scales_after(self) -> Scales:
         """The scales for the backward, which has all values at hand."""
         return self.scales.after_forward()
+
+    def bounds(self, e: Expr) -> Bounds:
+        """Between which numbers ``e`` lies."""
+        return self.scales.values.bounds(e)
 
     @cached_property
     def risked(self) -> dict[Expr, frozenset]:
@@ -222,7 +227,39 @@ class Relations:
         powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
         logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
         found = {*(p.base for p in powers), *logarithms}
-        return frozenset(found.union(*(Mul.make_args(e) for e in found)))
+        found |= {self.scales.of(e).factor for e in found}  # an exponential is never zero
+        pending = list(found)
+        while pending:  # a product is not zero, and no root is: so are what they are made of
+            e = pending.pop()
+            if isinstance(e, Tensor) and e.name in self.by_name:
+                e = self.unfolded(e)
+            new = {b for b, power in e.as_powers_dict().items() if power.is_positive} - found
+            pending += new
+            found |= new
+        return frozenset(found)
+
+    @cached_property
+    def chosen_divisors(self) -> frozenset[tuple[Expr, Basic]]:
+        """What the forward divides by as the branch of a choice, with the condition of that."""
+        named = {v.tensor: v.expression for v in self.values}
+        chosen = [named[divisor] for divisor in self.divisors if divisor in named]
+        branches = (branch for e in chosen if isinstance(e, Piecewise) for branch in e.args)
+        return frozenset((value, condition) for value, condition in branches)
+
+    @cached_property
+    def growing(self) -> frozenset[Expr]:
+        """What the output grows with, however it is written: exponentials, and values made of
+        them.
+        """
+        found: set[Expr] = {self.definition.output}
+        pending: list[Expr] = [self.definition.output]
+        while pending:
+            e = pending.pop()
+            if isinstance(e, Tensor):
+                new = self.scales.risks(self.scales.safe(self.unfolded(e)))
+                pending += new - found
+                found |= new
+        return frozenset(found.union(map(self.with_values, found)))
 
     @cached_property
     def recognitions(self) -> dict[Expr, Expr]:
@@ -253,9 +290,11 @@ class Relations:
         return type(reduction).over(reduction.operand.xreplace(powers), reduction.axes)
 
 
-def relations_of(definition: Definition) -> Relations:
-    """Name the parts of every statement and collect the values in order."""
-    parts = Parts(definition)
+def relations_of(definition: Definition, merged: bool = False) -> Relations:
+    """Name the parts of every statement and collect the values in order. ``merged``: without the
+    names of statements that are read once, where they would be seen as a whole all the same.
+    """
+    parts = Parts(definition, merged)
     values: list[Value] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:

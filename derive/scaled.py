@@ -31,6 +31,7 @@ from sympy import (
     sinh,
 )
 
+from derive.bounds import MODERATE
 from derive.exponential_quotients import over_positive_sums
 from derive.exponents import Definitions, extreme, is_extreme
 from derive.nodes import Peak, Reduction, Reshaping, Sum, renamed
@@ -111,9 +112,7 @@ class Scales:
         if isinstance(e, Add):
             return _extremes_joined(self._inside(e))
         scaled = self.of(e)
-        if self.values.is_nonpositive(scaled.exponent):
-            return self._value(scaled)
-        return self._inside(e)
+        return self._value(scaled) if self._is_held(scaled.exponent) else self._inside(e)
 
     def _safe_product(self, e: Mul) -> Expr:
         """The first form that does not overflow: each factor by itself, quotients by a positive
@@ -126,10 +125,11 @@ class Scales:
         if not self.overflows(over):
             return over
         scaled = self.of(e)
-        if self.values.is_nonpositive(scaled.exponent) and not self.overflows(scaled.factor):
+        if self._is_held(scaled.exponent) and not self.overflows(scaled.factor):
             return self._value(scaled)
         guarded = self._guarded(e)
-        if guarded.exponent != 0 and self.values.is_nonpositive(guarded.exponent):
+        held = guarded.exponent != 0 and self._is_held(guarded.exponent)
+        if held and not self.overflows(guarded.factor):
             return self._value(guarded)
         terms = e.expand(deep=False, power_exp=False, power_base=False, log=False)
         if isinstance(terms, Add):
@@ -159,11 +159,11 @@ class Scales:
         """
         if isinstance(e, Tensor):
             scaled = self.known.get(e.name)
-            safe = scaled is None or self.values.is_nonpositive(scaled.exponent)
-            return set() if safe else {e}
+            held = scaled is None or self._is_held(scaled.exponent)
+            return set() if held or self._is_moderate(e) else {e}
         if isinstance(e, exp):
-            unfolded = (write(e.exp) for write in (lambda u: u, self.values.unfolded))
-            return set() if any(map(self.values.is_nonpositive, unfolded)) else {e}
+            forms = e.exp, self.values.unfolded(e.exp)
+            return set() if any(map(self._is_held, forms)) else {e}
         if isinstance(e, (cosh, sinh)):
             return {e}
         if isinstance(e, Pow) and e.exp.is_negative and self._may_be_none(e.base):
@@ -181,6 +181,13 @@ class Scales:
         definition = self.values.definition_of(e) or e
         several = isinstance(definition, Add) and not definition.has(Sum)
         return not several and self.of(e).exponent != 0
+
+    def may_vanish(self, e: Expr) -> bool:
+        """Whether ``e`` is a difference, such as 1 - 1/(1 + exp(-x)), of which nothing may be left
+        that can be written down.
+        """
+        quotient = self._quotient(e)
+        return quotient != e and self.of(quotient).exponent != 0
 
     def _inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:
@@ -236,7 +243,15 @@ class Scales:
         """Whether an exponent is at most zero, and zero somewhere in its row: an entry minus the
         largest. What is negative by its sign alone may be so everywhere, and all exponentials 0.
         """
-        return self.values.is_nonpositive(exponent) and not exponent.is_nonpositive
+        largest_is_zero = self.values.is_nonpositive(exponent) and not exponent.is_nonpositive
+        return largest_is_zero or self._is_moderate(exponent)
+
+    def _is_held(self, exponent: Expr) -> bool:
+        """Whether the exponential of it is a number that is not too large."""
+        return self.values.is_nonpositive(exponent) or self.values.bounds(exponent).high <= MODERATE
+
+    def _is_moderate(self, exponent: Expr) -> bool:
+        return self.values.bounds(exponent).is_moderate
 
     def _hyperbolic(self, e: cosh) -> Scaled:
         return self.of(e.rewrite(exp))
@@ -260,7 +275,8 @@ class Scales:
         if len(exponents) == 1:
             return Scaled(Add(*(part.factor for part in parts)), exponents[0])
         if not all(map(is_positive, e.args)):
-            return Scaled(Add(*map(self.safe, e.args)))
+            whole = self._quotient(e)
+            return Scaled(Add(*map(self.safe, e.args))) if whole == e else self.of(whole)
         weights = [Add(*(part.factor for part in parts if part.exponent == k)) for k in exponents]
         exponents = [self._without_choice(k, "exponent") for k in exponents]
         largest = reduce(self._larger, exponents)
@@ -334,7 +350,10 @@ class Scales:
         whole = self.values.unfolded(e)
         if whole.has(Reduction, Reshaping, Piecewise) or not whole.has(exp, cosh):
             return e
-        return whole if is_positive(whole) else positive_quotient(whole) or e
+        if is_positive(whole):
+            return whole
+        multiplied = expand(whole)
+        return multiplied if is_positive(multiplied) else positive_quotient(whole) or e
 
 
 def _extremes_joined(e: Expr) -> Expr:

@@ -11,7 +11,7 @@ simple framework for contrastive learning of visual representations", equation 1
 
 The closed form:
 
-    dsimilarity = dloss*exp(similarity - of_all)/N
+    dsimilarity = dloss*exp_similarity_shifted/(N*of_all_sum_scaled)
     dkey = (Sum(dsimilarity[M, N]*query[M, D], M) - dloss*query/N)/temperature
     dquery = (Sum(dsimilarity*key[M, D], M) - dloss*key/N)/temperature
     dqueries = dquery/query_length - Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))*query*Sum(dquery*query, D)
@@ -59,8 +59,8 @@ class InfoNCEForward(NamedTuple):
     key_norm: Tensor  # (N, 1)
     key_length: Tensor  # (N, 1)
     key: Tensor  # (N, D)
-    similarity: Tensor  # (N, N)
-    of_all: Tensor  # (N,)
+    exp_similarity_shifted: Tensor  # (N, N)
+    of_all_sum_scaled: Tensor  # (N,)
     temperature: float
 
 
@@ -236,7 +236,9 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     similarity = query @ key.mT / temperature
     own = (key * query).sum(1) / temperature
     similarity_max = similarity.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
-    of_all = similarity_max[:, 0] + torch.log(torch.exp(similarity - similarity_max).sum(1))
+    exp_similarity_shifted = torch.exp(similarity - similarity_max)
+    of_all_sum_scaled = exp_similarity_shifted.sum(1)
+    of_all = similarity_max[:, 0] + torch.log(of_all_sum_scaled)
     loss = (of_all - own).sum() / N
     return InfoNCEForward(
         loss,
@@ -246,8 +248,8 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
         key_norm,
         key_length,
         key,
-        similarity,
-        of_all,
+        exp_similarity_shifted,
+        of_all_sum_scaled,
         temperature,
     )
 
@@ -255,7 +257,8 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
 @_checked(
     {
         "dloss": "", "query_norm": "N 1", "query_length": "N 1", "query": "N D", "key_norm": "N 1",
-        "key_length": "N 1", "key": "N D", "similarity": "N N", "of_all": "N",
+        "key_length": "N 1", "key": "N D", "exp_similarity_shifted": "N N",
+        "of_all_sum_scaled": "N",
     },
     rounds=2,
 )
@@ -267,21 +270,21 @@ def info_nce_backward(
     key_norm: Tensor,
     key_length: Tensor,
     key: Tensor,
-    similarity: Tensor,
-    of_all: Tensor,
+    exp_similarity_shifted: Tensor,
+    of_all_sum_scaled: Tensor,
     temperature: float,
 ) -> InfoNCEGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), query_norm (N, 1), query_length (N, 1), query (N, D), key_norm (N, 1),
-    key_length (N, 1), key (N, D), similarity (N, N), of_all (N,).
+    key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled (N,).
     """
     N = query_norm.shape[0]
     if not isinstance(temperature, (float, int)):
         temperature = _number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
-    dsimilarity = dloss / N * torch.exp(similarity - of_all[:, None])
+    dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
     dkey = (dsimilarity.mT @ query - dloss / N * query) / temperature
     dquery = (dsimilarity @ key - dloss / N * key) / temperature
     dqueries = (
@@ -441,7 +444,7 @@ class InfoNCEFunction(torch.autograd.Function):
         result = info_nce_forward(queries, keys, temperature)
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.query_norm, result.query_length, result.query, result.key_norm, result.key_length, result.key, result.similarity, result.of_all)
+        ctx.save_for_backward(behind, result.query_norm, result.query_length, result.query, result.key_norm, result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled)
         ctx.numbers = (result.temperature,)
         return result.loss, behind
 

@@ -18,6 +18,7 @@ every size by the derivative of indexed sums; every step of the chain too.
 
 At the edges:
 
+- exp(target) may be too large to be written down: then losses may be infinite or NaN.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError for inputs that are not floating point, or not all of one format.

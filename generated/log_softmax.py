@@ -219,7 +219,7 @@ def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
     Shapes: x (*N, C).
     """
     x_max = x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    y = x - x_max - torch.log(torch.exp(x - x_max).sum(1, keepdim=True))
+    y = (x - x_max) - torch.log(torch.exp(x - x_max).sum(1, keepdim=True))
     return LogSoftmaxForward(y)
 
 

@@ -96,6 +96,13 @@ def test_no_size_is_a_literal(built_in):
             assert {n for n in numbers if isinstance(n, int)} <= meant, name
 
 
+def test_only_the_exponential_of_a_target_is_not_safe(built_in):
+    """That is what the Kullback-Leibler divergence from a log target is made of."""
+    for name, result in built_in.items():
+        named = [line.split(" ")[0] for line in result.quality.unsafe]
+        assert named == ["exp(target)"] * name.startswith("kl_div_log_target")
+
+
 def test_the_docstring_has_the_formula_the_proof_and_the_edges(built_in):
     text = built_in["batch_norm"].text
     assert "dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))" in text

@@ -54,5 +54,5 @@ def test_a_forward_of_the_readers_own_from_the_beginning_to_the_end(folder):
 
 def test_it_costs_what_the_readme_says(folder):
     quality = emitted(generate(forward_from(folder / "my_loss.py"))).quality
-    assert quality.saved == ("error (N, C)",)
-    assert quality.backward.kernel == Moves(1, 2)
+    assert quality.saved == ("prediction (N, C)", "target (N, C)")
+    assert quality.backward.kernel == Moves(2, 2)

@@ -451,3 +451,38 @@ def test_a_textbook_variance_is_computed_about_the_mean(tmp_path, var):
     value, gradient = value_and_gradient(function, z)
     assert gap(value, wanted) <= 2e-5 * float(wanted.max())
     assert gap(gradient, slope) <= 1e-3 * float(slope.abs().max())  # the rounded mean of 1e4
+
+
+# What nearly cancels is large: an entry and the largest of its row, on either side.
+CANCELLING = {
+    "entropy of offset logits": (
+        "    z = x + 3\n    e = exp(z)\n    p = e/Sum(e, C)\n    y = -Sum(p*log(p), C)\n",
+        lambda x: -(x.softmax(1) * x.log_softmax(1)).sum(1),
+    ),
+    "divergence of Jensen and Shannon": (
+        "    p = exp(x)/Sum(exp(x), C)\n    q = exp(w)/Sum(exp(w), C)\n    m = (p + q)/2\n"
+        "    y = Sum(p*log(p/m), C) + Sum(q*log(q/m), C)\n",
+        lambda x, w: sum(
+            (s.softmax(1) * (s.log_softmax(1) - ((x.softmax(1) + w.softmax(1)) / 2).log())).sum(1)
+            for s in (x, w)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CANCELLING)
+def test_what_nearly_cancels_is_subtracted_first(case, tmp_path):
+    lines, reference = CANCELLING[case]
+    inputs = ["x", "w"] if "w" in lines else ["x"]
+    body = "".join(f"    {name} = Input(N, C)\n" for name in inputs) + lines
+    function, _, _ = generated(forward_file(tmp_path, "Cancelling", body), tmp_path)
+    generator = torch.Generator().manual_seed(0)
+    x = 1000 + (8 * torch.randn(4, 3, generator=generator)).round() / 8  # x + 3 is exact
+    arguments = [x, x[:, [1, 2, 0]]][: len(inputs)]
+    ours, exact = [], []
+    for found, run, kind in ((ours, function, torch.float32), (exact, reference, torch.float64)):
+        leaves = [t.to(kind).requires_grad_() for t in arguments]
+        y = run(*leaves)
+        found += [y, *torch.autograd.grad(y.sum(), leaves)]
+    for one, other in zip(ours, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6)

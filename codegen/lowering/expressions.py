@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sympy import Add, Derivative, Dummy, Expr, Mul, Piecewise, Pow, S, Subs
@@ -55,10 +56,18 @@ from derive.definition import Statement
 from derive.errors import QuestionError
 from derive.float_range import IN_LOGARITHMS, unheld_number
 from derive.layout import Dim, Layout
-from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, renamed
+from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, along, renamed
 from derive.positive import is_positive
 from derive.symbols import Axis, MinusInfinity, Tensor, is_constant, tensors_in
 from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sum of terms that stay together, which is subtracted where it is ``negative``."""
+
+    e: Expr
+    negative: bool
 
 
 class Lowering:
@@ -68,7 +77,8 @@ class Lowering:
     dimensions. ``statements`` are needed for a `Pullback`: the derivative of their outermost
     function. With ``saved`` only the tensors of these names are at hand; without, the rounding is
     that of reverse-mode differentiation, one operation at a time: what is divided by numbers is
-    multiplied by one number instead.
+    multiplied by one number instead. ``peaks`` says what tensors are the largest of, in a row, each
+    in the forms in which it may be met.
     """
 
     def __init__(
@@ -77,8 +87,9 @@ class Lowering:
         order: Sequence[Axis],
         statements: Mapping[str, Statement] | None = None,
         saved: frozenset[str] | None = None,
+        peaks: Mapping[str, Sequence[Expr]] | None = None,
     ):
-        self.layouts, self.order = layouts, list(order)
+        self.layouts, self.order, self.peaks = layouts, list(order), peaks or {}
         self.statements, self.saved = statements, saved
         self.rounds_as_autograd = statements is not None and saved is None
         self.scalars: set[str] = set()  # those that were met: Python numbers in the code
@@ -129,8 +140,7 @@ class Lowering:
         if isinstance(e, ArrayNode):
             return lowered_node(self, e, frame, picked)
         if isinstance(e, Add):
-            terms = [self._term(term, frame, picked) for term in ordered_terms(e)]
-            return Plus(tuple(terms), dims=broadcast(v.dims for v, _ in terms))
+            return self._sum(self._differences_first(ordered_terms(e)), frame, picked)
         if isinstance(e, Mul):
             return self._product(e, frame, picked)
         if isinstance(e, Pow):
@@ -159,6 +169,30 @@ class Lowering:
             "write it in exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; a function that "
             "torch has gets its line in codegen/targets/torch/printer.py",
         )
+
+    def _sum(self, terms: Sequence[Expr | Difference], frame, picked) -> Value:
+        values = [
+            (self._sum(ordered_terms(term.e), frame, picked), term.negative)
+            if isinstance(term, Difference)
+            else self._term(term, frame, picked)
+            for term in terms
+        ]
+        return Plus(tuple(values), dims=broadcast(value.dims for value, _ in values))
+
+    def _differences_first(self, terms: Sequence[Expr]) -> list[Expr | Difference]:
+        """The terms of a sum, an entry and the largest of its row together and before the others:
+        they nearly cancel, and what is large is rounded.
+        """
+        rest, differences = list(terms), []
+        for term in terms:
+            largest = next((t for t in (term, -term) if isinstance(t, Tensor)), None)
+            for entry in () if largest is None else self.peaks.get(largest.name, ()):
+                negative, entry = largest == term, along(entry, largest)  # largest - entry
+                own = [term, *Add.make_args(-entry if negative else entry)]
+                if len(terms) > len(own) and all(t in rest for t in own):
+                    rest = [t for t in rest if t not in own]
+                    differences.append(Difference(entry - largest, negative))
+        return sorted(differences, key=lambda d: d.negative) + rest
 
     def _term(self, term: Expr, frame, picked) -> tuple[Value, bool]:
         negative = term.could_extract_minus_sign() and not isinstance(term, Add)

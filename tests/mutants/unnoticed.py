@@ -28,6 +28,7 @@ UNNOTICED: dict[str, str] = {
     "derive.sharing: _products_in: wrong": "twice a product has the same factors",
     "derive.recomputation: computed_again: wrong": FILTER,
     "derive.scaled: Scales.risks: wrong": "they are only counted",
+    "derive.risks: _risked: wrong": "they are only counted",
     "derive.parts: _primitive: wrong": "two such sums are compared: so are both times 2",
     "derive.positive: scaled: wrong": "under what is not taken out, a root is only looked up",
     "derive.fractions: Fractions.of: wrong": SIGN,

@@ -348,6 +348,7 @@ class _Page:
         found += [
             f"NaN where {axis} is 0: {name} divides by it." for name, axis in self.program.means
         ]
+        found += [f"{line}." for line in self.program.unsafe]
         given = self.given()
         for label, axis in self.program.labels:
             found += [

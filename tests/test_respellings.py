@@ -1,0 +1,36 @@
+"""The same mathematics in other spellings comes out as good; of all: ``make respellings``."""
+
+import pytest
+from respelling import outcome, spellings, verdict, written
+
+from derive.library import forward_from
+
+SECONDS = 60
+FORWARDS = (
+    *("sigmoid", "silu", "softmax", "log_softmax", "logsumexp", "masked_softmax"),
+    *("layer_norm", "l2_normalize", "softmax_nll", "rms_norm"),
+)
+# What is dearer than it might be: safe and proved all the same.
+DEARER = {
+    ("log_softmax", "all named"),
+    ("logsumexp", "base 2"),
+    ("masked_softmax", "doubled lines"),
+    ("l2_normalize", "inlined"),
+    ("softmax_nll", "inlined"),
+    ("softmax_nll", "doubled lines"),
+}
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_a_respelled_forward_comes_out_as_good(forward):
+    definition = forward_from(forward).definition
+    usual = outcome(definition, SECONDS)
+    assert usual.every_size and usual.risk == 0, str(usual)
+    dearer = set()
+    for spelling in spellings:
+        other = written(definition, spelling, SECONDS)
+        said = "" if other is None else verdict(usual, other, spelling.same)
+        assert said.split(" ")[0] in ("", "cheaper", "dearer"), f"{spelling.name}: {said}, {other}"
+        if said.startswith("dearer"):
+            dearer.add((forward, spelling.name))
+    assert dearer == {pair for pair in DEARER if pair[0] == forward}
