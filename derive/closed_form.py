@@ -48,7 +48,7 @@ from derive.facts import Facts
 from derive.identities import elimination, identities, inversion
 from derive.limits import Stage, look
 from derive.logarithms import picked_logarithms, split_logarithms
-from derive.nodes import Reshaping, Sum, along, sums_in
+from derive.nodes import OneHot, Reshaping, Sum, along, sums_in
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
 from derive.rewriting import normal_form
@@ -297,6 +297,7 @@ def _arranged(
     pairs = [(tensor, _stable(tensor, e, knowledge, record)) for tensor, e in pairs]
     pairs, again = computed_again(pairs, taken, knowledge, record)
     pairs = evaluated_once(pairs, taken, record)
+    pairs = [(tensor, _shortened(tensor, e, record)) for tensor, e in pairs]
     return ClosedForm(
         chain,
         tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in pairs),
@@ -397,6 +398,14 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
 def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
     why = "what the terms have in common goes outside"
     return record.add(target, "factor", e, factored(e), why)
+
+
+def _shortened(target: Tensor, e: Expr, record: Record) -> Expr:
+    """``e`` factored once more, where that is shorter: a value that was written out may have
+    factors that cancel. A one-hot is worth more as a factor of a term, which an index replaces.
+    """
+    shorter = not e.has(OneHot) and factored(e).count_ops() < e.count_ops()
+    return _factored(e, target, record) if shorter else e
 
 
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:

@@ -15,7 +15,7 @@ The closed form:
     losses_term_again = 1 - losses_entropies_probs_again*target - (1 - losses_entropies_probs_again)*(1 - target)
     power_gamma_losses_term_2 = losses_term_again**gamma
     power_gamma_losses_term = losses_term_again**(gamma - 1)
-    dlogits = dloss*choice_alpha_target*(losses_entropies_probs_again*power_gamma_losses_term_2 + gamma*losses_entropies_again*losses_entropies_probs_again*power_gamma_losses_term*(losses_entropies_probs_again*(2*target - 1) + 1 - 2*target) - power_gamma_losses_term_2*target)/N
+    dlogits = dloss*choice_alpha_target*(losses_entropies_probs_again*(power_gamma_losses_term_2 + gamma*losses_entropies_again*power_gamma_losses_term*(losses_entropies_probs_again*(2*target - 1) + 1 - 2*target)) - power_gamma_losses_term_2*target)/N
     dtarget = dloss*(Piecewise((1, alpha >= 0), (0, True))*losses_entropies_again*power_gamma_losses_term_2*(2*alpha - 1) - choice_alpha_target*(power_gamma_losses_term_2*logits + gamma*losses_entropies_again*power_gamma_losses_term*(2*losses_entropies_probs_again - 1)))/N
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -320,7 +320,7 @@ def focal_backward(
     )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = dloss / N * choice_alpha_target * (losses_entropies_probs_again * power_gamma_losses_term_2 + gamma * losses_entropies_again * losses_entropies_probs_again * power_gamma_losses_term * (losses_entropies_probs_again * (2 * target - 1) + 1 - 2 * target) - power_gamma_losses_term_2 * target)
+    dlogits = dloss / N * choice_alpha_target * (losses_entropies_probs_again * (power_gamma_losses_term_2 + gamma * losses_entropies_again * power_gamma_losses_term * (losses_entropies_probs_again * (2 * target - 1) + 1 - 2 * target)) - power_gamma_losses_term_2 * target)
     dtarget = dloss / N * ((2 * alpha - 1 if alpha >= 0 else 0) * (losses_entropies_again * power_gamma_losses_term_2) - choice_alpha_target * (power_gamma_losses_term_2 * logits + gamma * losses_entropies_again * power_gamma_losses_term * (2 * losses_entropies_probs_again - 1)))
     return FocalGradients(dlogits, dtarget)
 

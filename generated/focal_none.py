@@ -16,7 +16,7 @@ The closed form:
     losses_term_again = 1 - entropies_probs_again*target - (1 - entropies_probs_again)*(1 - target)
     power_gamma_losses_term_2 = losses_term_again**gamma
     power_gamma_losses_term = losses_term_again**(gamma - 1)
-    dlogits = choice_alpha_target*dlosses*(entropies_probs_again*power_gamma_losses_term_2 + gamma*entropies_again*entropies_probs_again*power_gamma_losses_term*(entropies_probs_again*(2*target - 1) + 1 - 2*target) - power_gamma_losses_term_2*target)
+    dlogits = choice_alpha_target*dlosses*(entropies_probs_again*(power_gamma_losses_term_2 + gamma*entropies_again*power_gamma_losses_term*(entropies_probs_again*(2*target - 1) + 1 - 2*target)) - power_gamma_losses_term_2*target)
     dtarget = dlosses*(Piecewise((1, alpha >= 0), (0, True))*entropies_again*power_gamma_losses_term_2*(2*alpha - 1) - choice_alpha_target*(power_gamma_losses_term_2*logits + gamma*entropies_again*power_gamma_losses_term*(2*entropies_probs_again - 1)))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -314,7 +314,7 @@ def focal_none_backward(
     )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = choice_alpha_target * dlosses * (entropies_probs_again * power_gamma_losses_term_2 + gamma * entropies_again * entropies_probs_again * power_gamma_losses_term * (entropies_probs_again * (2 * target - 1) + 1 - 2 * target) - power_gamma_losses_term_2 * target)
+    dlogits = choice_alpha_target * dlosses * (entropies_probs_again * (power_gamma_losses_term_2 + gamma * entropies_again * power_gamma_losses_term * (entropies_probs_again * (2 * target - 1) + 1 - 2 * target)) - power_gamma_losses_term_2 * target)
     dtarget = dlosses * ((2 * alpha - 1 if alpha >= 0 else 0) * (entropies_again * power_gamma_losses_term_2) - choice_alpha_target * (power_gamma_losses_term_2 * logits + gamma * entropies_again * power_gamma_losses_term * (2 * entropies_probs_again - 1)))
     return FocalNoneGradients(dlogits, dtarget)
 

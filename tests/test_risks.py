@@ -81,27 +81,28 @@ RISKS = {
 
 
 @pytest.fixture(scope="module")
-def definition(tmp_path_factory):
+def relations(tmp_path_factory):
     file = forward_file(tmp_path_factory.mktemp("risks"), "Risky", BODY)
-    return forward_from(file).definition
+    return relations_of(forward_from(file).definition)
 
 
 @pytest.mark.parametrize("case", RISKS)
-def test_what_an_expression_risks(case, definition):
+def test_what_an_expression_risks(case, relations):
     written, risks = RISKS[case]
+    definition = relations.definition
     tensors = {t.name: t for t in definition.inputs}
     tensors |= {t.name: t for t, _ in definition.scalars}
     tensors |= {s.name: s.tensor for s in definition.statements}
     dx = Tensor("dx", tensors["x"].home, role="adjoint")
-    assert preference([(dx, written(**tensors))], relations_of(definition))[0] == risks
+    assert preference([(dx, written(**tensors))], relations)[0] == risks
 
 
-def test_what_is_named_on_the_way_is_seen_where_it_is_read(definition):
+def test_what_is_named_on_the_way_is_seen_where_it_is_read(relations):
     """The smaller of x and 0 is at most x, and its exponential at most exp(x)."""
-    x, home = definition.inputs[0], definition.inputs[0].home
+    x = relations.definition.inputs[0]
+    home = x.home
     dx, smaller = (Tensor(name, home, role="adjoint") for name in ("dx", "smaller"))
     pairs = [(smaller, Piecewise((x, x <= 0), (0, True)))]
-    relations = relations_of(definition)
     assert preference([*pairs, (dx, exp(-smaller))], relations)[0] == 1
     assert preference([*pairs, (dx, exp(smaller - x))], relations)[0] == 0
 
@@ -145,8 +146,8 @@ def test_what_is_not_safe_is_named(tmp_path, capsys):
     assert all(line in cells for line in named)
 
 
-def test_what_it_divides_by(definition):
-    x, w = definition.inputs[:2]
+def test_what_it_divides_by(relations):
+    x, w = relations.definition.inputs[:2]
     assert divisors(x / w + 1 / Sum(x, x.axes[1]) + x**2 / 3) == {w, Sum(x, x.axes[1])}
 
 
