@@ -323,8 +323,8 @@ def _multiplied_out(e: Expr) -> Expr:
 
 
 def _at_deltas(e: Expr) -> Expr:
-    """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over,
-    a is used, and else i, which does not vary in a sum.
+    """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over
+    or a is a number, a is used, and else i, which does not vary in a sum.
     """
     terms = []
     for term in Add.make_args(_multiplied_out(e)):
@@ -336,7 +336,8 @@ def _at_deltas(e: Expr) -> Expr:
             if len(plain) == 1 and other:
                 rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
                 (index,), (label, *_) = plain, other
-                read = {index: label} if isinstance(index, Dummy) else {label: index}
+                at_label = isinstance(index, Dummy) or label.is_number
+                read = {index: label} if at_label else {label: index}
                 term = delta * rest.xreplace(read)
         terms.append(term)
     return Add(*terms)

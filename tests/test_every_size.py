@@ -209,3 +209,6 @@ def test_what_is_read_at_a_label_may_stand_outside_of_a_sum_over_labels():
     assert vanishes(IndexedSum(picked * x[label[j]], (j, 1, SIZE)) - x[k] * count)
     assert vanishes(IndexedSum(picked * x[k], (j, 1, SIZE)) - x[k] * count)
     assert not vanishes(IndexedSum(picked * x[j], (j, 1, SIZE)) - x[k] * count)
+    second = KroneckerDelta(2, k)
+    assert vanishes(2 * second * x[2] ** 2 - 2 * second * x[k] ** 2)
+    assert vanishes(second * (1 - 2 * x[2]) * x[2] - (second * x[2] - 2 * second * x[2] ** 2))
