@@ -67,6 +67,11 @@ class Bounds:
         return self.low > 0 or self.high < 0
 
     @property
+    def is_finite(self) -> bool:
+        """Whether neither end is infinite."""
+        return -inf < self.low and self.high < inf
+
+    @property
     def is_moderate(self) -> bool:
         """Whether exponentials of them, and products of two such, neither overflow nor vanish."""
         return self.low >= -MODERATE and self.high <= MODERATE

@@ -22,8 +22,8 @@ from derive.closed_form import ClosedForm
 from derive.definition import Definition
 from derive.exact import is_zero
 from derive.nodes import Peak, Sum, along
-from derive.parts import Value
-from derive.proof import batches_of, in_full
+from derive.parts import Value, in_full
+from derive.proof import batches_of
 from derive.relations import Relations
 from derive.small_batch import SmallBatch
 from derive.symbols import axes_of, tensors_in

@@ -274,6 +274,14 @@ def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
     return everywhere(e, named)
 
 
+def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
+    """``e`` with ``parts`` written out."""
+    known = {part.tensor.name: part.expression for part in parts}
+    while met := {t: along(known[t.name], t) for t in tensors_in(e) if t.name in known}:
+        e = written_in(e, met)
+    return e
+
+
 @lru_cache(maxsize=64)
 def _by_form(parts: tuple[Value, ...]):
     """The tensors of parts by what they are; those of sums, with their factors, by the sum without

@@ -43,7 +43,7 @@ from derive.errors import UndecidedError, UnprovedError
 from derive.exact import WITHIN, is_zero
 from derive.limits import Doing, Stage
 from derive.nodes import ArrayNode, Peak, along
-from derive.parts import Value
+from derive.parts import Value, in_full
 from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
@@ -386,14 +386,6 @@ def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
 def without_parts(e: Expr, relations: Relations) -> Expr:
     """``e`` in the user's values: what is a part stands by its definition."""
     return in_full(e, relations.parts)
-
-
-def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
-    """``e`` with ``parts`` written out."""
-    parts = {part.tensor.name: part.expression for part in parts}
-    while met := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:
-        e = written_in(e, met)
-    return e
 
 
 def inlined(

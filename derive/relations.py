@@ -24,7 +24,7 @@ from derive.bounds import Bounds
 from derive.cost import is_evaluated
 from derive.definition import Definition
 from derive.nodes import Max, Sum, along
-from derive.parts import Parts, Value, resolved, with_names
+from derive.parts import Parts, Value, in_full, resolved, with_names
 from derive.scaled import Scales
 from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
@@ -227,7 +227,8 @@ class Relations:
         powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
         logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
         found = {*(p.base for p in powers), *logarithms}
-        found |= {self.scales.of(e).factor for e in found}  # an exponential is never zero
+        for without in (self.scales.of, self.scales.guarded):  # an exponential, which is never zero
+            found |= {without(e).factor for e in found}
         pending = list(found)
         while pending:  # a product is not zero, and no root is: so are what they are made of
             e = pending.pop()
@@ -237,6 +238,11 @@ class Relations:
             pending += new
             found |= new
         return frozenset(found)
+
+    @cached_property
+    def divisors_in_full(self) -> frozenset[Expr]:
+        """The same in the user's values."""
+        return frozenset(in_full(e, self.parts) for e in self.divisors)
 
     @cached_property
     def chosen_divisors(self) -> frozenset[tuple[Expr, Basic]]:

@@ -15,7 +15,8 @@ from sympy import Basic, Expr, Ge, Gt, Le, Lt, Ne, Not, Piecewise, Pow, S, log
 
 from derive.choices import written_in
 from derive.cost import Cost, cost_of
-from derive.nodes import ArrayNode, along
+from derive.nodes import along
+from derive.parts import in_full
 from derive.relations import Relations
 from derive.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 from derive.text import formula
@@ -40,16 +41,16 @@ def divisors(e: Expr) -> frozenset[Expr]:
 
 
 def _written_out(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Iterable[Expr]:
-    """The expressions, with what is computed on the way, entry by entry, where it is read: not with
-    gradients, of which nothing is asked, nor with what is long.
+    """The expressions, with what is computed on the way where it is read: not with gradients, of
+    which nothing is asked, nor with what is long.
     """
     known: dict[str, Expr] = {}
     for tensor, e in pairs:
         met = [t for t in tensors_in(e) if t.name in known]
         e = written_in(e, {t: along(known[t.name], t) for t in met}) if met else e
         yield e
-        if tensor.name[1:] not in relations.position and not e.has(ArrayNode):
-            known |= {tensor.name: e} if e.count_ops() <= LONGEST else {}
+        if tensor.name[1:] not in relations.position and e.count_ops() <= LONGEST:
+            known[tensor.name] = e
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
@@ -76,7 +77,8 @@ def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
         return False
     if any(_excludes_zero(c, divisor) or (divisor, c) in relations.chosen_divisors for c in where):
         return False
-    return divisor not in relations.divisors or relations.scales_after.may_vanish(divisor)
+    known = in_full(divisor, relations.parts) in relations.divisors_in_full
+    return not known or relations.scales_after.may_vanish(divisor)
 
 
 def _excludes_zero(condition: Basic, e: Expr) -> bool:
@@ -133,18 +135,10 @@ def unsafe(
         for divides, risk in sorted(_risked(e, relations), key=str):
             found.setdefault((risk, divides), []).append(tensor.name)
     return tuple(
-        _in_words(_by_definition(risk, relations), divides, list(dict.fromkeys(names)))
+        _in_words(in_full(risk, relations.parts), divides, list(dict.fromkeys(names)))
         for (risk, divides), names in found.items()
         if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
     )
-
-
-def _by_definition(e: Expr, relations: Relations) -> Expr:
-    """``e`` with what the user gave no name written out."""
-    parts = {part.tensor.name for part in relations.parts}
-    while met := {t: relations.unfolded(t) for t in tensors_in(e) if t.name in parts}:
-        e = written_in(e, met)
-    return e
 
 
 def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:

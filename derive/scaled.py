@@ -18,9 +18,15 @@ from functools import reduce
 from sympy import (
     Abs,
     Add,
+    Basic,
     Expr,
     Function,
+    Ge,
+    Gt,
+    Le,
+    Lt,
     Mul,
+    Not,
     Piecewise,
     Pow,
     S,
@@ -127,9 +133,8 @@ class Scales:
         scaled = self.of(e)
         if self._is_held(scaled.exponent) and not self.overflows(scaled.factor):
             return self._value(scaled)
-        guarded = self._guarded(e)
-        held = guarded.exponent != 0 and self._is_held(guarded.exponent)
-        if held and not self.overflows(guarded.factor):
+        guarded = self.guarded(e)
+        if self._is_held(guarded.exponent) and not self.overflows(guarded.factor):
             return self._value(guarded)
         terms = e.expand(deep=False, power_exp=False, power_base=False, log=False)
         if isinstance(terms, Add):
@@ -171,8 +176,26 @@ class Scales:
         if isinstance(e, Pow) and e.exp.is_negative and is_positive(e.base):
             return set()
         if isinstance(e, log):
+            inside = self.values.bounds(e.args[0])
+            if inside.is_away_from_zero and inside.is_finite:
+                return self.risks(e.args[0])
             return {e} if self.of(e).factor != e else set()
+        if isinstance(e, Piecewise):
+            return self._risks_of_choice(e)
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
+
+    def _risks_of_choice(self, e: Piecewise) -> set[Expr]:
+        """Those of each branch where that is chosen: exp(x) is held where x <= 0."""
+        found, passed = set(), []
+        for value, condition in e.args:
+            holds = [condition, *passed]
+            found |= {
+                risk
+                for risk in self.risks(value)
+                if not (isinstance(risk, exp) and any(_limits(risk.exp, c) for c in holds))
+            }
+            passed.append(Not(condition))
+        return found
 
     def _may_be_none(self, e: Expr) -> bool:
         """Whether ``e`` may be too small to be written down. A sum of terms of an entry's own is
@@ -200,12 +223,12 @@ class Scales:
             return e
         return e.func(*map(self.safe, e.args))
 
-    def _guarded(self, e: Mul) -> Scaled:
+    def guarded(self, e: Expr) -> Scaled:
         """a*exp(k)/(b*exp(k) + g) = a/(b + g), where a is 0 wherever g is not: g keeps from
         dividing by a sum of nothing. Whether a is 0 there, the proof of the line decides.
         """
         parts = []
-        for base, power in (factor.as_base_exp() for factor in e.args):
+        for base, power in (factor.as_base_exp() for factor in Mul.make_args(e)):
             terms = Add.make_args(self.values.definition_of(base) or base)
             guards = [term for term in terms if self._is_guard(term)]
             others = self.of(Add(*(term for term in terms if term not in guards)))
@@ -378,6 +401,13 @@ def _split(e: Expr) -> Expr:
     if content != 1:
         return log(content) + _split(primitive)
     return e.exp if isinstance(e, exp) else log(e)
+
+
+def _limits(exponent: Expr, condition: Basic) -> bool:
+    """Whether an exponent is at most a number where the condition holds."""
+    if not isinstance(condition, (Ge, Gt, Le, Lt)):
+        return False
+    return expand(exponent - condition.lts + condition.gts).is_number
 
 
 def _is_of_exponentials(e: Expr) -> bool:

@@ -77,6 +77,10 @@ RISKS = {
     "exp(-x**2)": (lambda x, **_: exp(-(x**2)), 0),
     "exp(p)": (lambda p, **_: exp(p), 0),
     "log(p)": (lambda p, **_: log(p), 1),
+    "log(1 - p)": (lambda p, **_: log(1 - p), 1),
+    "log(2 - p)": (lambda p, **_: log(2 - p), 0),
+    "log(1 + p)": (lambda p, **_: log(1 + p), 0),
+    "log(1 + p + exp(x))": (lambda x, p, **_: log(1 + p + exp(x)), 1),
 }
 
 
