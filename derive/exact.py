@@ -57,6 +57,7 @@ INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 
 # Products of terms for one way of deciding a question: most take some hundred.
 WITHIN = (2_000, 20_000, 200_000, None)
+LONGEST_APART = 1000  # operations of what is multiplied out before all else is decided
 
 
 class Indicator(Symbol):
@@ -138,15 +139,16 @@ class ZeroTest:
         return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
 
     def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
-        """Whether ``e`` vanishes with its values as they are, solved for others, apart or written
-        out: the way in which that takes little may be any of them.
+        """Whether ``e`` vanishes with its values as they are, solved for others, written out or
+        apart: the way in which that takes little may be any of them. The last multiplies out,
+        which nothing limits: where that is long, it waits until the others are decided.
         """
-        ways = (
+        short = e.count_ops() <= LONGEST_APART
+        ways = [
             lambda: self._vanishes_as_it_stands(rational),
             lambda: self._vanishes_by_solutions(rational),
-            lambda: self._vanishes_apart(e),
             lambda: self._vanishes_in_full(rational),
-        )
+        ]
         given = self.most
         try:
             for most in (given,) if given is not None else WITHIN:
@@ -159,8 +161,10 @@ class ZeroTest:
                     except TooLarge:
                         open_ones.append(way)
                 if not open_ones:
-                    return False
-                ways = open_ones
+                    return self._vanishes_apart(e)
+                if short and self._vanishes_apart(e):
+                    return True
+                ways, short = open_ones, False
         finally:
             self.most = given
         raise TooLarge
