@@ -139,32 +139,31 @@ class ZeroTest:
         return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
 
     def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
-        """Whether ``e`` vanishes with its values as they are, solved for others, written out or
-        apart: the way in which that takes little may be any of them. The last multiplies out,
-        which nothing limits: where that is long, it waits until the others are decided.
+        """Whether ``e`` vanishes with its values as they are, solved for others, apart or written
+        out: the way in which that takes little may be any of them. To take it apart it is
+        multiplied out, which nothing limits: what is long waits until those before are decided.
         """
         short = e.count_ops() <= LONGEST_APART
         ways = [
-            lambda: self._vanishes_as_it_stands(rational),
-            lambda: self._vanishes_by_solutions(rational),
-            lambda: self._vanishes_in_full(rational),
+            (True, lambda: self._vanishes_as_it_stands(rational)),
+            (True, lambda: self._vanishes_by_solutions(rational)),
+            (short, lambda: self._vanishes_apart(e)),
+            (True, lambda: self._vanishes_in_full(rational)),
         ]
         given = self.most
         try:
             for most in (given,) if given is not None else WITHIN:
-                self.most = most
-                open_ones = []
-                for way in ways:
+                self.most, left = most, []
+                for limited, way in ways:
                     try:
-                        if way():
+                        if (limited or not left) and way():
                             return True
+                        left += [] if limited or not left else [(limited, way)]
                     except TooLarge:
-                        open_ones.append(way)
-                if not open_ones:
-                    return self._vanishes_apart(e)
-                if short and self._vanishes_apart(e):
-                    return True
-                ways, short = open_ones, False
+                        left.append((limited, way))
+                if not left:
+                    return False
+                ways = left
         finally:
             self.most = given
         raise TooLarge
