@@ -143,24 +143,29 @@ class ZeroTest:
         out: the way in which that takes little may be any of them. To take it apart it is
         multiplied out, which nothing limits: what is long waits until those before are decided.
         """
-        short = e.count_ops() <= LONGEST_APART
+
+        def apart() -> bool:
+            return self._vanishes_apart(e)
+
         ways = [
-            (True, lambda: self._vanishes_as_it_stands(rational)),
-            (True, lambda: self._vanishes_by_solutions(rational)),
-            (short, lambda: self._vanishes_apart(e)),
-            (True, lambda: self._vanishes_in_full(rational)),
+            lambda: self._vanishes_as_it_stands(rational),
+            lambda: self._vanishes_by_solutions(rational),
+            apart,
+            lambda: self._vanishes_in_full(rational),
         ]
         given = self.most
         try:
             for most in (given,) if given is not None else WITHIN:
                 self.most, left = most, []
-                for limited, way in ways:
+                for way in ways:
+                    if way is apart and left and e.count_ops() > LONGEST_APART:
+                        left.append(way)
+                        continue
                     try:
-                        if (limited or not left) and way():
+                        if way():
                             return True
-                        left += [] if limited or not left else [(limited, way)]
                     except TooLarge:
-                        left.append((limited, way))
+                        left.append(way)
                 if not left:
                     return False
                 ways = left
