@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 from sympy import (
@@ -27,7 +28,6 @@ from sympy import (
     Symbol,
     exp,
     expand,
-    expand_mul,
     factor_terms,
     log,
     sign,
@@ -145,10 +145,24 @@ def _apart(e: Expr) -> list[Expr]:
     return [smaller for part, _ in parts for smaller in _apart(part)]
 
 
+def count_of_terms(e: Expr) -> int:
+    """How many terms ``e`` has at most once its outer products are multiplied out."""
+    if isinstance(e, Add):
+        return sum(map(count_of_terms, e.args))
+    return prod(map(count_of_terms, e.args)) if isinstance(e, Mul) else 1
+
+
 def _terms(e: Expr) -> list[Expr]:
-    """The terms of ``e``, its outer products multiplied out."""
-    multiplied = Add(*(expand_mul(term, deep=False) for term in Add.make_args(e)))
-    return list(Add.make_args(multiplied)) if multiplied == e else _terms(multiplied)
+    """The terms of ``e``, its outer products multiplied out; what is divided by stays as it is."""
+    return list(Add.make_args(Add(*_multiplied_out(e))))
+
+
+def _multiplied_out(e: Expr) -> list[Expr]:
+    if isinstance(e, Add):
+        return [term for arg in e.args for term in _multiplied_out(arg)]
+    if not isinstance(e, Mul):
+        return [e]
+    return [Mul(*chosen) for chosen in product(*map(_multiplied_out, e.args))]
 
 
 def _is_plain(factor: Expr) -> bool:

@@ -40,9 +40,9 @@ from sympy import (
 )
 from sympy.core.function import UndefinedFunction
 
-from derive.cases import SignTest, independent, vanishes_by_cases
+from derive.cases import SignTest, count_of_terms, independent, vanishes_by_cases
 from derive.choices import without_gap
-from derive.fractions import Fractions, TooLarge
+from derive.fractions import Budget, Fractions, TooLarge
 from derive.positive import (
     LARGEST_PRIME,
     is_positive,
@@ -57,7 +57,7 @@ INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 
 # Products of terms for one way of deciding a question: most take some hundred.
 WITHIN = (2_000, 20_000, 200_000, None)
-LONGEST_APART = 1000  # operations of what is multiplied out before all else is decided
+TERMS_OF_SYMPY = 10  # that are multiplied in the time of one of SymPy's own
 
 
 class Indicator(Symbol):
@@ -106,6 +106,7 @@ class ZeroTest:
 
     def __init__(self):
         self.most: int | None = None
+        self.budget = Budget()
         self.known: dict[Expr, Expr] = {}
         self.seen: set[Expr] = set()
         self.zeros: set[Expr] = set()
@@ -129,6 +130,7 @@ class ZeroTest:
             return True
         if not self._note_shares(e):
             return False
+        self.budget = Budget(self.most)
         rational = self.rational(e)
         if rational in self.zeros or self._vanishes_in_one_way(e, rational):
             self.zeros.add(rational)
@@ -140,37 +142,26 @@ class ZeroTest:
 
     def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
         """Whether ``e`` vanishes with its values as they are, solved for others, apart or written
-        out: the way in which that takes little may be any of them. To take it apart it is
-        multiplied out, which nothing limits: what is long waits until those before are decided.
+        out: the way in which that takes little may be any of them.
         """
-
-        def apart() -> bool:
-            return self._vanishes_apart(e)
-
         ways = [
             lambda: self._vanishes_as_it_stands(rational),
             lambda: self._vanishes_by_solutions(rational),
-            apart,
+            lambda: self._vanishes_apart(e),
             lambda: self._vanishes_in_full(rational),
         ]
-        given = self.most
-        try:
-            for most in (given,) if given is not None else WITHIN:
-                self.most, left = most, []
-                for way in ways:
-                    if way is apart and left and e.count_ops() > LONGEST_APART:
-                        left.append(way)
-                        continue
-                    try:
-                        if way():
-                            return True
-                    except TooLarge:
-                        left.append(way)
-                if not left:
-                    return False
-                ways = left
-        finally:
-            self.most = given
+        for most in WITHIN if self.most is None else (self.most,):
+            left = []
+            for way in ways:
+                self.budget = Budget(most)
+                try:
+                    if way():
+                        return True
+                except TooLarge:
+                    left.append(way)
+            if not left:
+                return False
+            ways = left
         raise TooLarge
 
     def _note_shares(self, e: Expr) -> bool:
@@ -399,7 +390,10 @@ class ZeroTest:
         """Whether every part does that has its own upstream gradients: their sums need not be
         brought over one denominator.
         """
-        parts = independent(e) if self.definitions else []
+        if not self.definitions:
+            return False
+        self.budget.spend(TERMS_OF_SYMPY * count_of_terms(e))
+        parts = independent(e)
         return parts not in ([], [e]) and all(
             self._vanishes_in_full(self.rational(part)) for part in parts
         )
@@ -442,7 +436,7 @@ class ZeroTest:
         symbols = sorted(e.free_symbols, key=lambda s: s.sort_key())
         if not symbols:
             return expand(e) == 0
-        fractions = Fractions(symbols, self.most)
+        fractions = Fractions(symbols, self.budget)
         numerator = self._reduced(fractions.of(e).numerator)
         for _ in range(2 + len(self.roots)):
             if numerator == 0:

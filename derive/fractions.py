@@ -23,22 +23,36 @@ class TooLarge(ArithmeticError):
     """More terms were multiplied than was allowed."""
 
 
+class Budget:
+    """How many products of two terms may still be made: any number where ``left`` is None."""
+
+    def __init__(self, left: int | None = None):
+        self.left = left
+
+    def spend(self, products: int) -> None:
+        """Raises `TooLarge` where that is more than is left."""
+        if self.left is not None:
+            self.left -= products
+            if self.left < 0:
+                raise TooLarge
+
+
 class Fractions:
-    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers:
-    with at most so many products of two terms, if ``most`` is given. Raises `TooLarge`.
+    """Arithmetic of fractions of polynomials, from a SymPy expression of +, *, and whole powers,
+    within a ``budget``.
     """
 
-    def __init__(self, symbols: Sequence[Symbol], most: int | None = None):
-        self.left = most
+    def __init__(self, symbols: Sequence[Symbol], budget: Budget):
+        self.budget = budget
         self.ring, *_ = ring(symbols, QQ)
         self.generator = dict(zip(self.ring.symbols, self.ring.gens, strict=True))
         self.place = {symbol: i for i, symbol in enumerate(self.ring.gens)}
         self.known: dict[Expr, Fraction] = {}
 
     def with_symbols(self, more: Iterable[Symbol]) -> Fractions:
-        """The same in these symbols too, with what is left of the products."""
+        """The same in these symbols too."""
         new = sorted(set(more) - set(self.ring.symbols), key=lambda s: s.sort_key())
-        return Fractions([*self.ring.symbols, *new], self.left) if new else self
+        return Fractions([*self.ring.symbols, *new], self.budget) if new else self
 
     def replaced(self, polynomial, symbol: Symbol, share: int, value: Expr):
         """The polynomial with ``value`` for ``symbol**share``, times a power of the denominator of
@@ -112,10 +126,7 @@ class Fractions:
         return Fraction(self._multiplied(a.numerator, b.numerator), denominator)
 
     def _multiplied(self, a, b):
-        if self.left is not None:
-            self.left -= len(a) * len(b)
-            if self.left < 0:
-                raise TooLarge
+        self.budget.spend(len(a) * len(b))
         return a * b
 
     def _power(self, polynomial, power: int):

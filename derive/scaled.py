@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, wraps
+from typing import TypeVar
 
 from sympy import (
     Abs,
@@ -53,6 +54,26 @@ class Scaled:
     exponent: Expr = S.Zero
 
 
+Answer = TypeVar("Answer")
+
+
+def _answered_once(
+    question: Callable[[Scales, Expr], Answer],
+) -> Callable[[Scales, Expr], Answer]:
+    """``question`` with its answers remembered, as soon as no new values are made."""
+
+    @wraps(question)
+    def answered(self: Scales, e: Expr) -> Answer:
+        if self.give_name is not None:
+            return question(self, e)
+        answers = self.answers.setdefault(question.__name__, {})
+        if e not in answers:
+            answers[e] = question(self, e)
+        return answers[e]
+
+    return answered
+
+
 class Scales:
     """The values of a forward as factors times exponentials.
 
@@ -67,6 +88,7 @@ class Scales:
         self.known: dict[str, Scaled] = {}
         self.made: dict[str, Tensor] = {}
         self.named: dict[Expr, Tensor] = {}
+        self.answers: dict[str, dict[Expr, object]] = {}
 
     def learn(self, tensor: Tensor, e: Expr) -> None:
         """Take note of the value ``tensor = e``, where an exponential can be taken out of it."""
@@ -89,6 +111,7 @@ class Scales:
         taken again rather than saved.
         """
         scales = copy(self)
+        scales.answers = {}
         scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
         return scales
 
@@ -102,6 +125,7 @@ class Scales:
             self.made[tensor.name] = tensor
         return tensor
 
+    @_answered_once
     def of(self, e: Expr) -> Scaled:
         """``e`` as a factor times an exponential."""
         for kind, identity in identities.items():
@@ -109,6 +133,7 @@ class Scales:
                 return identity.rewrite(self, e)
         return Scaled(self._inside(e))
 
+    @_answered_once
     def safe(self, e: Expr) -> Expr:
         """``e`` without exponentials that overflow, as far as they cancel; otherwise as it is."""
         if not self.overflows(e):
@@ -156,6 +181,7 @@ class Scales:
         """
         return bool(self.risks(e))
 
+    @_answered_once
     def risks(self, e: Expr) -> set[Expr]:
         """What in ``e`` becomes infinite, or the logarithm of zero, where the value of ``e`` need
         not: values, exponentials and logarithms.
@@ -223,6 +249,7 @@ class Scales:
             return e
         return e.func(*map(self.safe, e.args))
 
+    @_answered_once
     def guarded(self, e: Expr) -> Scaled:
         """a*exp(k)/(b*exp(k) + g) = a/(b + g), where a is 0 wherever g is not: g keeps from
         dividing by a sum of nothing. Whether a is 0 there, the proof of the line decides.
@@ -262,6 +289,7 @@ class Scales:
         exponent = self.values.unfolded(e.exp)
         return Scaled(e) if self._stays_moderate(exponent) else Scaled(S.One, exponent)
 
+    @_answered_once
     def _stays_moderate(self, exponent: Expr) -> bool:
         """Whether an exponent is at most zero, and zero somewhere in its row: an entry minus the
         largest. What is negative by its sign alone may be so everywhere, and all exponentials 0.
@@ -269,6 +297,7 @@ class Scales:
         largest_is_zero = self.values.is_nonpositive(exponent) and not exponent.is_nonpositive
         return largest_is_zero or self._is_moderate(exponent)
 
+    @_answered_once
     def _is_held(self, exponent: Expr) -> bool:
         """Whether the exponential of it is a number that is not too large."""
         return self.values.is_nonpositive(exponent) or self.values.bounds(exponent).high <= MODERATE
@@ -332,10 +361,12 @@ class Scales:
         if self._stays_moderate(operand.exponent):
             return Scaled(e.on(self._value(operand)))
         words = getattr(operand.exponent, "name", "exponent")
-        top = operand.exponent
+        terms = Add.make_args(operand.exponent)
+        varying = Add(*(term for term in terms if axes_of(term) & {*carried}))
+        top = varying
         for axis in carried:
             top = Peak.over(top, [axis])
-        top = self.name(top, f"{words}_max")
+        top = self.name(top, f"{words}_max") + operand.exponent - varying
         difference = self.name(operand.exponent - top, f"{words}_shifted")
         shifted = self.name(exp(difference), f"exp_{words}_shifted")
         return Scaled(e.on(operand.factor * shifted), top)
