@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, expand_mul, powsimp
+from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, expand_mul, powsimp
 
 from derive.choices import almost_everywhere, without_gap
 from derive.definition import Definition, Statement
@@ -220,14 +220,17 @@ def _signs(e: Expr) -> dict[str, bool]:
     return {"real": True, **({"positive": True} if e.is_positive else {})}
 
 
-def _quotient_as_output(node: Expr, statement: Statement) -> Expr | None:
-    """``x/z**2`` as ``y/z`` for ``y = x/z``: the square of a divisor overflows before it does."""
+def _product_as_output(node: Expr, statement: Statement) -> Expr | None:
+    """``x/z**2`` as ``y/z`` for ``y = x/z``: the square of a divisor overflows before it does; and
+    ``u*exp(x)`` as ``y`` for that, which has it as a factor of its derivative.
+    """
     if not isinstance(node, Mul):
         return None
     held, whole = node.as_powers_dict(), statement.expression.as_powers_dict()
-    data = {base: power for base, power in whole.items() if not is_constant(base)}
+    data = {b: power for b, power in whole.items() if not is_constant(b**power)}
     divides = any(power.is_negative for power in data.values())
-    if not divides or any(
+    comes_back = divides or any(isinstance(f, exp) for f in statement.expression.args)
+    if not comes_back or any(
         not (held[base] / power - 1).is_nonnegative for base, power in data.items()
     ):
         return None
@@ -240,14 +243,14 @@ def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
 
     1 - h**2 for h = tanh(u), counts for exp(norm_logits), inv_std**3 for (var + eps)**(-3/2), y/z
     for x/z**2 where y = x/z, and s - s**2 for s = 1/(1 + exp(-x)): where the base of a power is
-    linear in a function, the function is eliminated too.
+    a function and a constant, the function is eliminated too.
     """
     e, output = statement.expression, statement.tensor
     if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):
         return derivative
     derivative = derivative.xreplace({e: output})
     if isinstance(e, Mul):
-        return everywhere(derivative, lambda node: _quotient_as_output(node, statement))
+        return everywhere(derivative, lambda node: _product_as_output(node, statement))
     if not (isinstance(e, Pow) and e.exp.is_Rational):
         return derivative
     base, power = e.args
@@ -259,9 +262,8 @@ def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
     derivative = derivative.replace(lambda n: isinstance(n, Pow) and n.base == base, as_output)
     if not (1 / power).is_Integer:
         return derivative
-    for function in sorted(base.atoms(Function), key=lambda f: f.sort_key()):
-        slope = base.diff(Dummy()) if function not in Add.make_args(base) else S.One
-        if slope == 1 and derivative.has(function):
-            inverse = output ** (1 / power) - (base - function)
-            derivative = expand_mul(derivative.xreplace({function: inverse}))
+    for function in Add.make_args(base):
+        rest = base - function
+        if isinstance(function, Function) and is_constant(rest) and derivative.has(function):
+            derivative = expand_mul(derivative.xreplace({function: output ** (1 / power) - rest}))
     return derivative

@@ -34,7 +34,7 @@ def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> S
     for statement, claim in _claims(chain, adjoint):
         needed: set[str] = set()
         for batch in batches:
-            found = proved_on(claim, batch)
+            found = proved_on(claim, batch, needed=needed)
             if found is None:
                 raise UnprovedError(_failure(chain, statement, claim))
             needed |= found

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from sympy import Add, Integer, Mul, Piecewise, Pow, S
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, S, Tuple
 
 from derive.nodes import OneHot, Sum, summed
-from derive.symbols import Tensor
+from derive.symbols import Tensor, axes_of, tensors_in
 
 
 def choose_once(node, knowledge):
@@ -32,21 +32,47 @@ def choose_once(node, knowledge):
 def constant_of_choice(node, knowledge):
     if not isinstance(node, Piecewise):
         return None
-    products = [Mul.make_args(value) for value, _ in node.args if value != 0]
-    common = [f for f in products[0] if _may_come_out(f) and all(f in p for p in products)]
-    if not common or common == [S.NegativeOne]:
+    products = [_factors(value) for value, _ in node.args if value != 0]
+    outside = [f for f in products[0] if _may_come_out(f, node, knowledge)]
+    factor = Mul(*(f for f in outside if all(f in p for p in products)))
+    if factor in (S.One, S.NegativeOne):
         return None
-    factor = Mul(*common)
     return factor * Piecewise(*((value / factor, condition) for value, condition in node.args))
 
 
-def _may_come_out(factor) -> bool:
-    """A number, or a whole power of a scalar: what else is made of one need not be defined where it
-    is not chosen.
+def _factors(value) -> tuple[Expr, ...]:
+    """The factors of a value, what divides all terms of a sum among them."""
+    content, rest = value.primitive() if isinstance(value, Add) else (S.One, value)
+    return (*Mul.make_args(rest), content)
+
+
+def _may_come_out(factor, choice: Piecewise, knowledge) -> bool:
+    """A number, or a whole power of a scalar, or of a value that is summed up in the conditions:
+    what else is made of one need not be defined where it is not chosen.
     """
     base, power = factor.as_base_exp()
-    scalar = isinstance(base, Tensor) and base.role == "scalar"
-    return factor.is_number or (scalar and power.is_Integer and power > 0)
+    if factor.is_number or not (isinstance(base, Tensor) and power.is_Integer and power > 0):
+        return bool(factor.is_number)
+    asked = Tuple(*(condition for _, condition in choice.args))
+    summed_up = axes_of(base) - axes_of(asked) and base.role == "statement"
+    made_of = knowledge.relations.is_made_of
+    return base.role == "scalar" or bool(
+        summed_up and any(made_of(t.name, base.name) for t in tensors_in(asked))
+    )
+
+
+def cancel_in_choice(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    for choice in (f for f in node.args if isinstance(f, Piecewise)):
+        chosen = [value.as_powers_dict() for value, _ in choice.args if value != 0]
+        for factor in (f for f in node.args if isinstance(f, Tensor)):
+            if all(powers.get(factor, S.Zero).is_negative for powers in chosen):
+                inside = Piecewise(
+                    *((factor * value, condition) for value, condition in choice.args)
+                )
+                return inside * Mul(*(f for f in node.args if f not in (factor, choice)))
+    return None
 
 
 def choose_one_of(node, knowledge):

@@ -14,6 +14,7 @@ Neither shares code with what makes the claims.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,6 +84,7 @@ class Equality:
 Claim = Derivative | Equality
 NOT_DECIDED = (ZeroDivisionError, RecursionError, NotImplementedError, TooLarge)
 POINTS = 6  # so that no sign or place that is drawn hides a difference
+FEW = 2  # where it is found out which definitions may be needed: the proof decides
 
 
 class Batch:
@@ -132,10 +134,10 @@ class Batch:
             e = with_definitions(e, self.definitions(name))
         return e
 
-    def may_vanish(self, e: Expr, names: Collection[str]) -> bool:
+    def may_vanish(self, e: Expr, names: Collection[str], points: int = POINTS) -> bool:
         """Whether ``e`` is zero at random numbers, with these statements computed."""
         definitions = {s: value for name in names for s, value in self.definitions(name).items()}
-        return all(RandomPoint(seed, definitions).may_vanish(e) for seed in range(POINTS))
+        return all(RandomPoint(seed, definitions).may_vanish(e) for seed in range(points))
 
     def _latest_first(self, names: Collection[str]) -> list[str]:
         return [s.name for s in reversed(self.definition.statements) if s.name in names]
@@ -178,17 +180,19 @@ class Shown:
         return ProvedGradient(self.tensor, sizes, bool(self.every_size))
 
 
-def proved_on(claim: Claim, batch: Batch, most: int | None = None) -> set[str] | None:
+def proved_on(
+    claim: Claim, batch: Batch, most: int | None = None, needed: Collection[str] = ()
+) -> set[str] | None:
     """The statements whose definitions the claim needs, where its difference is exactly zero in
     every entry for this batch: in one of each kind, and so in all that are renumberings of it.
     None where it is not shown to be, in at most so many products of terms for each if ``most`` is
-    given.
+    given. What it ``needed`` elsewhere is tried first.
     """
-    needed: set[str] = set()
+    needed = set(needed)
     batch.test.most = most
     for difference in claim.on(batch.scalars):
         look()
-        found = _proved_with(difference, batch)
+        found = _proved_with(difference, batch, needed)
         if found is None:
             return None
         needed.update(found)
@@ -216,14 +220,15 @@ def holds_for_every_size(claim: Claim, needed: Collection[str]) -> bool:
         return False
 
 
-def _proved_with(e: Expr, batch: Batch) -> Collection[str] | None:
-    """The fewest statements by whose definitions ``e`` is shown to be zero, or None.
+def _proved_with(e: Expr, batch: Batch, likely: Collection[str]) -> Collection[str] | None:
+    """The fewest statements by whose definitions ``e`` is shown to be zero, or None; or those that
+    are ``likely``, where they do.
 
     Which they might be is tried at random numbers. If they do not do, the others are added, one
     after the other, the latest first: a definition may tell a sign.
     """
     try:
-        needed = _needed(e, batch)
+        needed = _needed(e, batch, likely)
         if needed is None:
             return None
         while not batch.test.is_zero(batch.unfolded(e, needed)):
@@ -236,19 +241,24 @@ def _proved_with(e: Expr, batch: Batch) -> Collection[str] | None:
         return None
 
 
-def _needed(e: Expr, batch: Batch) -> list[str] | None:
-    """The fewest statements that have to be computed for ``e`` to be zero at random numbers; None
-    where it is not even if all of them are.
+def _needed(e: Expr, batch: Batch, likely: Collection[str]) -> list[str] | None:
+    """The fewest statements that have to be computed for ``e`` to be zero at random numbers, or
+    those that are ``likely``; None where it is not even if all of them are.
     """
     if batch.may_vanish(e, ()):
         return []
+    if likely and batch.may_vanish(e, likely, FEW):
+        return [*likely]
     met = batch.met(e)
     if not batch.may_vanish(e, met):
         return None
-    count = next(n for n in range(1, len(met) + 1) if batch.may_vanish(e, met[:n]))
-    needed = met[:count]
-    for name in met[: count - 1]:
+
+    def do(names: Collection[str]) -> bool:
+        return batch.may_vanish(e, names, FEW)
+
+    needed = met[: bisect_left(range(len(met)), True, key=lambda n: do(met[:n]))]
+    for name in needed[:-1]:
         rest = [other for other in needed if other != name]
-        if batch.may_vanish(e, rest):
+        if do(rest):
             needed = rest
     return needed

@@ -5,8 +5,10 @@ In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (
 on the way that are worth their name), over the upstream gradient and values of the forward, with
 the record of every step.
 
-Before all, the statements are brought to one spelling (``canonical.py``), of which the adjoints are
-taken anew: what comes out does not depend on how an exponential or a share is written.
+Before all, the forward is brought to one spelling (``canonical.py``), in which every part is a
+statement (``parts.py``), and the adjoints of that are taken: what comes out does not depend on how
+an exponential or a share is written, nor on what has a name. The chain of the forward as it is
+written is what the record begins with, and what is generated.
 
 1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
    left;
@@ -29,6 +31,7 @@ taken anew: what comes out does not depend on how an exponential or a share is w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,12 +40,11 @@ from itertools import cycle
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.alternatives import Pairs, improved
-from derive.canonical import canonical
 from derive.chain import Adjoint, Chain, derive_chain
 from derive.choices import written_in
 from derive.common_sums import with_common_sums
-from derive.cost import Cost, cost_of, is_contraction
-from derive.definition import Definition
+from derive.cost import Cost, additions, arithmetic, cost_of, is_contraction
+from derive.definition import Definition, Statement
 from derive.factoring import factored
 from derive.facts import Facts
 from derive.identities import elimination, identities, inversion
@@ -56,7 +58,7 @@ from derive.risks import Preference, divisors, preference
 from derive.shares import with_other_shares
 from derive.sharing import evaluated_once, shared
 from derive.steps import Fact, Record, Step
-from derive.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.traversal import everywhere
 
 SEARCHED = 0.5  # of the time that is left, where there is a limit: the rest is for the proof
@@ -83,12 +85,15 @@ class ClosedStatement:
 class ClosedForm:
     """The backward as a short program in the order of computation, and how it was found.
 
+    ``chain`` is that of the forward as it is written, ``spelled`` that of the same in its one
+    spelling, in which every part is a statement: the steps speak of the gradients of both.
     ``closed`` has the closed form of every adjoint of the chain, also of those that are not
     computed; what keeps a name stands in it by that name. ``again`` says which value of the forward
     a statement computes again. ``hurried``: the time was out before the cheapest was found.
     """
 
     chain: Chain
+    spelled: Chain = field(repr=False)
     statements: tuple[ClosedStatement, ...]
     closed: Mapping[str, Expr]
     knowledge: Facts = field(compare=False, repr=False)
@@ -149,7 +154,8 @@ class ClosedForm:
 class Simplifier:
     """What brings gradients to closed form, and what it has brought there: drafts that differ in
     the names that they keep have most of their gradients in common. ``spelled`` is the chain of
-    the forward in its one spelling (``canonical.py``). ``eliminated``: something was to eliminate.
+    the forward in its one spelling (``canonical.py``), in which every part is a statement.
+    ``eliminated``: something was to eliminate.
     """
 
     chain: Chain
@@ -158,13 +164,25 @@ class Simplifier:
     eliminate: bool
     done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
     eliminated: bool = False
+    arranged: dict[tuple, ClosedForm] = field(default_factory=dict)
+
+    @cached_property
+    def adjoints(self) -> list[Adjoint]:
+        """Those of all parts, and after them those of other names for parts: these have readers
+        only in the forward as it is written.
+        """
+        aliases = self.knowledge.relations.aliases
+        others = (a for a in self.chain.adjoints if a.of.name in aliases)
+        return [*self.spelled.adjoints, *others]
 
     def closed(self, e: Expr, target: Tensor, record: Record) -> Expr:
         """The closed form of ``e``, the gradient ``target``; its steps go to ``record``."""
         if (e, target) not in self.done:
             forms = _forms(e, target, self.knowledge, self.eliminate)
+            relations = self.knowledge.relations
             best, own = min(
-                forms, key=lambda form: preference([(target, form[0])], self.knowledge.relations)
+                forms,
+                key=lambda form: (preference([(target, form[0])], relations), additions(form[0])),
             )
             self.done[e, target] = best, tuple(own.steps)
             rules = {step.rule for _, tried in forms for step in tried.steps}
@@ -189,8 +207,8 @@ def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``: in a share of the time that is left,
     where there is a limit, and then said to be ``hurried``.
     """
-    respelled, known = _spelled(chain), Facts(relations_of(chain.definition))
-    forms = _ever_better([Simplifier(chain, respelled, known, e) for e in (True, False)])
+    known = Facts(relations_of(chain.definition))
+    forms = _ever_better(_simplifiers(chain, known))
     best = next(forms)
     with Stage(SEARCHED) as search:
         for better in forms:
@@ -198,8 +216,8 @@ def close(chain: Chain) -> ClosedForm:
         if best.preference[0] and not search.is_over:
             merged = Facts(relations_of(chain.definition, merged=True))
             if merged.relations.aliases != known.relations.aliases:
-                ways = [Simplifier(chain, respelled, merged, e) for e in (True, False)]
-                best = min([best, *_ever_better(ways)], key=lambda form: form.preference)
+                ways = _ever_better(_simplifiers(chain, merged))
+                best = min([best, *ways], key=lambda form: form.preference)
     return replace(best, hurried=True) if search.is_over else best
 
 
@@ -207,17 +225,22 @@ def draft(chain: Chain) -> ClosedForm:
     """A closed form for ``chain`` without the search for the cheapest: matrix products alone keep
     a name.
     """
-    knowledge = Facts(relations_of(chain.definition))
-    return _finished(Simplifier(chain, _spelled(chain), knowledge, True), frozenset())
+    simplifier, _ = _simplifiers(chain, Facts(relations_of(chain.definition)))
+    return _finished(simplifier, frozenset())
 
 
-def _spelled(chain: Chain) -> Chain:
-    """The chain of the same forward, its statements in one spelling."""
-    statements = [
-        replace(s, expression=canonical(s.expression)) for s in chain.definition.statements
-    ]
-    spelled = derive_chain(replace(chain.definition, statements=tuple(statements)))
-    return spelled if spelled.by_name.keys() == chain.by_name.keys() else chain
+def _simplifiers(chain: Chain, knowledge: Facts) -> list[Simplifier]:
+    """With eliminations and without."""
+    spelled = _spelled(chain, knowledge.relations)
+    return [Simplifier(chain, spelled, knowledge, eliminate) for eliminate in (True, False)]
+
+
+def _spelled(chain: Chain, relations: Relations) -> Chain:
+    """The chain of the same forward in its one spelling, in which every part is a statement."""
+    left_out, place = {*relations.scales.made, *relations.aliases}, chain.definition.place
+    values = [value for value in relations.values if value.tensor.name not in left_out]
+    statements = (Statement(value.tensor, value.expression, place) for value in values)
+    return derive_chain(replace(chain.definition, statements=tuple(statements)))
 
 
 def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
@@ -259,27 +282,31 @@ def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
     """The closed form with these names kept. What could overflow is brought to a stable form before
     the statements share what they have in common, or after it, whichever comes out better.
     """
-    chain, knowledge = simplifier.spelled, simplifier.knowledge
+    knowledge, adjoints = simplifier.knowledge, simplifier.spelled.adjoints
     drafted = _drafted(simplifier, kept)
-    wanted = [adjoint for adjoint in chain.adjoints if adjoint.of.role == "input"]
+    wanted = [adjoint for adjoint in adjoints if adjoint.of.role == "input"]
     read = _read_for(wanted, drafted)
-    stated = [*(a for a in chain.adjoints if a.name in read), *wanted]
+    stated = [*(a for a in adjoints if a.name in read), *wanted]
     pairs = [(a.tensor, drafted.closed[a.name]) for a in stated]
     early = replace(drafted, record=Record([*drafted.record.steps]))
     stable = [(tensor, _safe(tensor, e, knowledge, early.record)) for tensor, e in pairs]
     ways = [(pairs, drafted)] if stable == pairs else [(pairs, drafted), (stable, early)]
-    forms = [_arranged(simplifier, draft, pairs, stated) for pairs, draft in ways]
-    return min(forms, key=lambda form: form.preference)
+    known = simplifier.arranged
+    for pairs, draft in ways:
+        if tuple(pairs) not in known:
+            known[tuple(pairs)] = _arranged(simplifier, draft, pairs, stated)
+    return min((known[tuple(pairs)] for pairs, _ in ways), key=lambda form: form.preference)
 
 
 def _arranged(
     simplifier: Simplifier, drafted: Draft, pairs: Pairs, stated: list[Adjoint]
 ) -> ClosedForm:
     """``pairs`` with what they share computed once, in values that are safe and cheap."""
-    chain, knowledge, record = simplifier.chain, simplifier.knowledge, drafted.record
+    chain, knowledge, record = simplifier.spelled, simplifier.knowledge, drafted.record
     relations = knowledge.relations
     names = {a.tensor for a in stated}
-    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.tensor not in names}
+    own = simplifier.chain.by_name.keys() - {tensor.name for tensor in names}
+    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.name in own}
     wanted = {a.tensor for a in stated if a.of.role == "input"}
     taken = set(relations.position)
     of = {a.tensor: a.of for a in chain.adjoints}
@@ -299,7 +326,8 @@ def _arranged(
     pairs = evaluated_once(pairs, taken, record)
     pairs = [(tensor, _shortened(tensor, e, record)) for tensor, e in pairs]
     return ClosedForm(
-        chain,
+        simplifier.chain,
+        simplifier.spelled,
         tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in pairs),
         drafted.closed,
         knowledge,
@@ -325,22 +353,10 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
     chain = simplifier.spelled
     record, closed, keep = Record(), {}, set(kept)
     contracted = _met_in_contractions(chain)
-    for adjoint in chain.adjoints:
-        written, e = simplifier.chain.by_name[adjoint.name].expression, adjoint.expression
-        why = "the same for the forward in its one spelling"
-        e = record.add(adjoint.tensor, "spelling", written, e, why)
-        one = simplifier.knowledge.relations.resolved(e)
-        e = record.add(
-            adjoint.tensor, "unfold", e, one, "it is another name for a multiple of a value"
-        )
-        named = simplifier.knowledge.relations.with_parts(e)
-        e = record.add(adjoint.tensor, "part", e, named, "a part of the forward gets a name")
-        e = record.add(
-            adjoint.tensor,
-            "chain rule",
-            e,
-            _inserted(e, closed, keep),
-            "the gradients found so far are inserted",
+    multiplied = _only_multiplied(chain)
+    for adjoint in simplifier.adjoints:
+        e = _inserted_in(
+            adjoint, simplifier, closed, keep - multiplied.get(adjoint.name, set()), record
         )
         e = simplifier.closed(e, adjoint.tensor, record)
         e = _vanished(e, closed, adjoint, simplifier, record)
@@ -349,6 +365,32 @@ def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
         if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
             keep.add(adjoint.name)
     return Draft(closed, frozenset(keep), record)
+
+
+def _inserted_in(
+    adjoint: Adjoint,
+    simplifier: Simplifier,
+    closed: dict[str, Expr],
+    keep: set[str],
+    record: Record,
+) -> Expr:
+    """What the chain says of ``adjoint``, in the values of the forward and what is found so far; in
+    one step, where that is not what the forward says as it is written.
+    """
+    relations, target = simplifier.knowledge.relations, adjoint.tensor
+    written = simplifier.chain.by_name.get(adjoint.name, adjoint).expression
+    own, e = Record(), adjoint.expression
+    one = relations.resolved(e)
+    e = own.add(target, "unfold", e, one, "it is another name for a multiple of a value")
+    named = relations.with_parts(e)
+    e = own.add(target, "part", e, named, "a part of the forward gets a name")
+    why = "the gradients found so far are inserted"
+    e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
+    if written == adjoint.expression:
+        record.steps.extend(own.steps)
+        return e
+    why += ", with the parts of the forward under their names"
+    return record.add(target, "spelling", written, e, why)
 
 
 def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record: Record) -> Expr:
@@ -377,22 +419,16 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
     expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
     expanded = _factored(expanded, target, multiplied_out)
     gathered = normal_form(e, target, rules + gentle, knowledge, together)
-    forms = [(expanded, multiplied_out), (gathered, together)]
     outside = Record([*together.steps])
-    gathered = _factored(gathered, target, outside)
-    forms.append((gathered, outside))
-    cancelled = Record([*outside.steps])
-    named = cancelled.add(
-        target,
-        "definition",
-        gathered,
-        knowledge.relations.with_values(gathered),
-        "the forward has a name for it",
-    )
-    if divisors(gathered) and named != gathered:
-        named = normal_form(named, target, rules + gentle, knowledge, cancelled)
-        forms.append((_factored(named, target, cancelled), cancelled))
-    return forms
+    forms = [(expanded, multiplied_out), (_factored(gathered, target, outside), outside)]
+    for form, record in [*forms]:
+        cancelled, why = Record([*record.steps]), "the forward has a name for it"
+        named = knowledge.relations.with_values(form)
+        if divisors(form) and named != form:
+            named = cancelled.add(target, "definition", form, named, why)
+            named = normal_form(named, target, rules + gentle, knowledge, cancelled)
+            forms.append((_factored(named, target, cancelled), cancelled))
+    return [*forms, (gathered, together)]
 
 
 def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
@@ -401,11 +437,12 @@ def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
 
 
 def _shortened(target: Tensor, e: Expr, record: Record) -> Expr:
-    """``e`` factored once more, where that is shorter: a value that was written out may have
+    """``e`` factored once more, where that is no more to do: a value that was written out may have
     factors that cancel. A one-hot is worth more as a factor of a term, which an index replaces.
     """
-    shorter = not e.has(OneHot) and factored(e).count_ops() < e.count_ops()
-    return _factored(e, target, record) if shorter else e
+    after = factored(e)
+    more = (arithmetic(after), after.count_ops()) > (arithmetic(e), e.count_ops())
+    return e if more or e.has(OneHot) else _factored(e, target, record)
 
 
 def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
@@ -454,7 +491,7 @@ def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
 
 def _met_in_contractions(chain: Chain) -> set[str]:
     """The adjoints that are an operand of a matrix product, which wants them as a whole, also
-    where they are counted anew before.
+    where they are counted anew before, or multiplied by a constant.
     """
     met = {
         t.name
@@ -465,9 +502,27 @@ def _met_in_contractions(chain: Chain) -> set[str]:
         if t.role == "adjoint"
     }
     for adjoint in reversed(chain.adjoints):
-        if adjoint.name in met and isinstance(adjoint.expression, Reshaping):
+        if adjoint.name not in met:
+            continue
+        if isinstance(adjoint.expression, Reshaping):
             met |= {t.name for t in tensors_in(adjoint.expression) if t.role == "adjoint"}
+        varying = [f for f in Mul.make_args(adjoint.expression) if not is_constant(f)]
+        if len(varying) == 1 and isinstance(varying[0], Tensor):  # what is constant goes outside
+            met = met - {adjoint.name} | {varying[0].name}
     return met
+
+
+def _only_multiplied(chain: Chain) -> dict[str, set[str]]:
+    """For every adjoint that is a number times another one, which nothing else reads, that one:
+    its name would say nothing.
+    """
+    readers = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression))
+    found = {}
+    for adjoint in chain.adjoints:
+        rest = adjoint.expression.as_coeff_Mul(rational=True)[1]
+        if isinstance(rest, Tensor) and readers[rest.name] == 1:
+            found[adjoint.name] = {rest.name}
+    return found
 
 
 def _has_contraction(e: Expr) -> bool:

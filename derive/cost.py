@@ -9,7 +9,8 @@ matrix product, or the evaluation of a statement that is no reduction. The order
    number of no axes costs nothing;
 2. *reductions*;
 3. *saved*: entries that the forward has to keep;
-4. *operations* in the formulas.
+4. *arithmetic*: entries that are multiplied and added, what is small first;
+5. *operations* in the formulas.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
-from sympy import Abs, Expr, Function, Piecewise, Pow, exp, preorder_traversal, sign
+from sympy import Abs, Add, Expr, Function, Mul, Piecewise, Pow, exp, preorder_traversal, sign
 
 from derive.choices import Branches, Compared
 from derive.nodes import ArgMax, Max, OneHot, Reduction, Sum
@@ -32,12 +34,13 @@ CHEAP = (Abs, Branches, Compared, Piecewise, sign)  # they compare and choose, a
 class Cost:
     """Compared in the order of its fields.
 
-    Traffic and saved are numbers of entries, at nominal sizes.
+    Traffic, saved and arithmetic are numbers of entries, at nominal sizes.
     """
 
     traffic: int
     reductions: int
     saved: int
+    arithmetic: int
     operations: int
 
 
@@ -45,29 +48,44 @@ def cost_of(statements: Iterable[tuple[Tensor, Expr]], output: Tensor | None = N
     """The cost of computing all ``statements`` (tensor, expression), for a forward that returns
     ``output``.
     """
-    traffic = reductions = operations = 0
+    traffic = reductions = computed = operations = 0
     saved: dict[str, int] = {}
     for tensor, expression in statements:
-        passes, read, count, values = _measured(expression)
+        passes, read, work, count, values = _measured(expression)
         traffic += read + entries(tensor.axes)
         reductions += passes
+        computed += work
         operations += count
         saved.update(values)
     if output is not None:
         saved.pop(output.name, None)
     kept = sum(saved.values())
-    return Cost(traffic + kept, reductions, kept, operations)
+    return Cost(traffic + kept, reductions, kept, computed, operations)
 
 
 @lru_cache(maxsize=8192)
-def _measured(e: Expr) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
+def _measured(e: Expr) -> tuple[int, int, int, int, tuple[tuple[str, int], ...]]:
     """Of one expression: its passes, the entries they read, those of its functions included, its
-    operations, and the values of the forward in it, each with its entries.
+    arithmetic and operations, and the values of the forward in it, each with its entries.
     """
     saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
     passes, read = _passes(e)
     evaluated = sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node))
-    return passes, read + evaluated, int(e.count_ops()), saved
+    return passes, read + evaluated, arithmetic(e), int(e.count_ops()), saved
+
+
+@lru_cache(maxsize=8192)
+def arithmetic(e: Expr) -> int:
+    """The entries of all sums and products in ``e``, where the smallest operands are combined
+    first.
+    """
+    inside = sum(arithmetic(arg) for arg in e.args if isinstance(arg, Expr))
+    if not isinstance(e, (Add, Mul)):
+        return inside
+    axes, *others = sorted(map(axes_of, e.args), key=len)
+    for operand in others:
+        inside += entries(axes := axes | operand)
+    return inside
 
 
 def _evaluated(function: Expr) -> int:
@@ -78,9 +96,16 @@ def _evaluated(function: Expr) -> int:
     return own + own // NOMINAL if isinstance(function, exp) and function.exp.is_Add else own
 
 
+def additions(e: Expr) -> int:
+    """How many terms are added or subtracted: of equal forms, that with the fewest is rounded
+    least.
+    """
+    return sum(len(node.args) - 1 for node in e.atoms(Add))
+
+
 def entries(axes) -> int:
-    axes = tuple(axes)
-    return NOMINAL ** len(axes) if axes else 0
+    lengths = [axis.length or NOMINAL for axis in axes]
+    return prod(lengths) if lengths else 0
 
 
 def is_evaluated(e: Expr) -> bool:

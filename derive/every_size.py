@@ -35,6 +35,7 @@ from sympy import (
     Pow,
     Symbol,
     exp,
+    expand,
     expand_power_exp,
     log,
 )
@@ -44,7 +45,7 @@ from derive.definition import Definition
 from derive.exact import is_zero
 from derive.indexed_sum import IndexedSum, OverIndices
 from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum
-from derive.positive import split_log
+from derive.positive import log_of_number, split_log
 from derive.symbols import Axis, Tensor
 
 LARGEST = 12000  # nodes of an expression
@@ -279,6 +280,13 @@ def normal_form(e: Expr) -> Expr:
     e = e.func(*map(normal_form, e.args))
     if isinstance(e, log):
         return split_log(e.args[0])
+    if isinstance(e, Pow) and e.base.is_Rational and e.base > 0 and not e.exp.is_number:
+        return exp(expand(e.exp * log_of_number(e.base)))
+    if isinstance(e, exp) and e.exp.has(log):
+        return exp(expand(e.exp))
+    if isinstance(e, Pow) and isinstance(e.base, Add) and e.exp.is_Integer:
+        number, rest = e.base.primitive()
+        return number**e.exp * rest**e.exp
     return _at_deltas(e) if isinstance(e, (Add, Mul)) and e.has(KroneckerDelta) else e
 
 

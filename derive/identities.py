@@ -18,6 +18,7 @@ from typing import Protocol
 from sympy import Add, Expr, Mul, Pow, S, cosh, exp, expand, sinh, tanh
 
 from derive.choice_rules import (
+    cancel_in_choice,
     choose_once,
     choose_one_of,
     constant_of_choice,
@@ -86,19 +87,19 @@ def _cancel(node, knowledge):
     for total in (f for f in node.args if isinstance(f, Add)):
         for divisor in sorted(_divisors_of_terms(total), key=lambda e: e.sort_key()):
             power = powers.get(divisor, S.Zero)
-            if power.is_number and power >= 1:
+            if divisor != total and power.is_number and power >= 1:
                 return node / total / divisor * Add(*(term * divisor for term in total.args))
     return None
 
 
-def _divisors_of_terms(total: Add) -> set[Tensor]:
-    """The tensors that a term of ``total``, or of a sum in a term, divides by."""
+def _divisors_of_terms(total: Add) -> set[Expr]:
+    """The tensors and sums that a term of ``total``, or of a sum in a term, divides by."""
     found = set()
     for term in total.args:
         powers = term.as_powers_dict()
         found |= {base for base, power in powers.items() if power == -1}
         found |= {d for f in powers if isinstance(f, Add) for d in _divisors_of_terms(f)}
-    return {base for base in found if isinstance(base, Tensor)}
+    return {base for base in found if isinstance(base, (Add, Tensor))}
 
 
 def _linear(node, knowledge):
@@ -244,9 +245,16 @@ identities: tuple[Identity, ...] = (
     Identity(
         "constant of a choice",
         "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
-        "k is a number, or a scalar that is not divided by",
+        "k is a number, or a scalar that is not divided by, or a value that is summed up in q",
         "what is chosen differs without it",
         constant_of_choice,
+    ),
+    Identity(
+        "divisor in a choice",
+        "v*Piecewise((a/v, q), (0, True)) = Piecewise((a, q), (0, True))",
+        "v is not 0 where that is chosen",
+        "what is multiplied by its divisor need not be divided",
+        cancel_in_choice,
     ),
     Identity(
         "one of the choices",

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Add, Basic, Expr, Function, Mul, Piecewise, Pow, exp
+from sympy import Add, Basic, Expr, Function, Mul, Piecewise, Pow, S, exp
+from sympy.core.relational import Relational
 
 from derive.canonical import canonical
-from derive.choices import written_in
+from derive.choices import Branches, Compared, written_in
 from derive.cost import is_evaluated
 from derive.definition import Definition, Statement
 from derive.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
@@ -51,6 +52,7 @@ class Parts:
         }
         self.aliases: dict[str, Expr] = {}
         self.spelled: dict[str, Expr] = {}
+        self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
             e = canonical(resolved(statement.expression, self.aliases))
@@ -60,15 +62,29 @@ class Parts:
 
     def _note(self, statement: Statement, e: Expr) -> None:
         """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
-        that it is only another name.
+        one over a root or a reduction, or chosen by what is given, that it is only another name.
         """
         self.spelled[statement.name] = e
+        number, rest = _number_apart(e)
+        if number != 1 and statement.tensor != self.definition.output:
+            tensor = self.tensor(rest, f"{statement.name}_whole")
+            self.wholes[statement.name] = tensor, rest
+            e = self.spelled[statement.name] = number * tensor
         factor, rest = e.as_independent(Tensor, as_Add=False)
-        multiple = isinstance(rest, Tensor) and rest.role in ("input", "statement")
-        whole = multiple and set(rest.axes) == set(statement.tensor.home)
-        alias = (whole and factor.is_positive) or (self.merged and self._is_merged(statement, e))
+        rest = rest.base if self._is_reciprocal_of_a_whole(rest) else rest
+        value = isinstance(rest, Tensor) and rest.role in ("input", "statement")
+        whole = value and set(rest.axes) == set(statement.tensor.home)
+        multiple = whole and factor.is_nonzero and factor != -1
+        alias = multiple or _is_indicator(e)
+        alias = alias or (self.merged and self._is_merged(statement, e))
         if alias and statement.tensor != self.definition.output:
             self.aliases[statement.name] = e
+
+    def _is_reciprocal_of_a_whole(self, e: Expr) -> bool:
+        """Whether ``e`` is one over a root or a reduction: such a value is named as it is."""
+        if not (isinstance(e, Pow) and e.exp == -1 and isinstance(e.base, Tensor)):
+            return False
+        return isinstance(self.spelled.get(e.base.name), (Pow, Reduction))
 
     def _is_merged(self, statement: Statement, e: Expr) -> bool:
         """Whether ``e``, the value of ``statement``, is read in one place, entry by entry, and
@@ -84,7 +100,13 @@ class Parts:
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        e = self.spelled[statement.name]
+        if statement.name in self.wholes:
+            tensor, whole = self.wholes[statement.name]
+            whole = self.topped(whole)
+            self.found[self.found.get(whole, whole)] = tensor
+        return self.topped(self.spelled[statement.name])
+
+    def topped(self, e: Expr) -> Expr:
         if isinstance(e, Pow):
             return e.func(self.inside(e.base), e.exp)
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
@@ -130,22 +152,29 @@ class Parts:
             rebuilt = e.func(*map(inside, e.args))
             return self.part(rebuilt) if e in self.repeated else rebuilt
         if e.is_Piecewise:
-            rebuilt = self.chosen(e)
+            rebuilt = with_names(self.chosen(e), self.found_values())
             return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
 
     def chosen(self, e: Basic) -> Basic:
-        """What a choice is between, and on: the reductions in it are parts, since they are computed
-        whatever is chosen.
+        """What a choice is between, and on: the reductions in it are parts, and so is all that
+        its conditions compare, since these are computed whatever is chosen.
         """
         if isinstance(e, Reduction):
             return self.inside(e)
-        return e.func(*map(self.chosen, e.args)) if e.args and e.has(Reduction) else e
+        if isinstance(e, Relational) and not e.has(Branches, Compared, Piecewise):
+            return e.func(*map(self.inside, e.args))
+        if not e.args or not e.has(Reduction, Relational):
+            return e
+        return e.func(*map(self.chosen, e.args))
 
     def product(self, e: Expr) -> Expr:
         """A lone reduction with constant factors stays what it is; other sums in a product are
-        parts.
+        parts, and so is a quotient beside other factors.
         """
+        quotient, rest = _quotient_apart(e)
+        if rest:
+            return e.func(self.part(self.product(quotient)), *map(self.inside, rest))
         if any(map(_is_reciprocal, e.args)):
             return e.func(
                 *(self.reciprocal(f) if _is_reciprocal(f) else self.inside(f) for f in e.args)
@@ -156,9 +185,15 @@ class Parts:
         return e.func(*(self.inside(f) for f in e.args))
 
     def argument(self, e: Expr) -> Expr:
-        """What a function is taken of; there a reduction is a part also as one of the factors."""
+        """What a function is taken of; there a reduction is a part also as one of the factors, and
+        so is a quotient of computed values.
+        """
         e = self.inside(e)
-        return e.func(*map(self.inside, e.args)) if isinstance(e, Mul) else e
+        if not isinstance(e, Mul):
+            return e
+        e = e.func(*map(self.inside, e.args))
+        computed = not any(map(_is_argument, e.args))
+        return self.part(e) if computed and _is_quotient(e) else e
 
     def part(self, e: Expr) -> Tensor:
         if e in self.found:
@@ -176,14 +211,17 @@ class Parts:
 
     def named(self, e: Expr, words: str) -> Tensor:
         """A new value ``e``, called ``words``, or so with a number where that name is taken."""
+        tensor = self.found[e] = self.tensor(e, words)
+        return tensor
+
+    def tensor(self, e: Expr, words: str) -> Tensor:
+        """The tensor of a new value ``e``; its gradient has a name of its own too."""
         name, number = words, 2
-        while name in self.taken:
+        while name in self.taken or f"d{name}" in self.taken:
             name, number = f"{words}_{number}", number + 1
         axes = self.definition.in_order(axes_of(e))
-        tensor = Tensor(name, axes, role="statement", **known_signs(e))
         self.taken.add(name)
-        self.found[e] = tensor
-        return tensor
+        return Tensor(name, axes, role="statement", **known_signs(e))
 
     def found_values(self) -> tuple[Value, ...]:
         return tuple(Value(tensor, e) for e, tensor in self.found.items())
@@ -201,6 +239,14 @@ class Parts:
         elif isinstance(e, Add) and len(e.args) == 2:
             name = _name_of_two(*e.args) or name
         return name
+
+
+def _number_apart(e: Expr) -> tuple[Expr, Expr]:
+    """``e`` as a positive number times what is more than a tensor, or as 1 times itself."""
+    number, rest = e.primitive() if isinstance(e, Add) else e.as_coeff_Mul(rational=True)
+    whole = e / abs(number) if isinstance(e, Mul) else rest
+    plain = isinstance(whole, Tensor) or isinstance(-whole, Tensor) or is_constant(whole)
+    return (S.One, e) if plain else (abs(number), whole)
 
 
 def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
@@ -222,6 +268,43 @@ def _functions(e: Basic) -> list[Expr]:
     taken = isinstance(e, exp) or (isinstance(e, Piecewise) and e.has(exp))
     own = [e] if taken and not is_constant(e) else []
     return own + [found for arg in e.args for found in _functions(arg)]
+
+
+def _is_indicator(e: Expr) -> bool:
+    """Whether ``e`` is a choice between numbers by what is given: nothing is computed for it."""
+    numbers = isinstance(e, Piecewise) and all(value.is_number for value, _ in e.args)
+    return numbers and all(t.role in ("given", "kept", "label", "scalar") for t in tensors_in(e))
+
+
+def _is_quotient(e: Expr) -> bool:
+    """Whether ``e`` is divided by a value."""
+    powers = e.as_powers_dict()
+    return any(
+        power.is_negative and tensors_in(base) and not is_constant(base)
+        for base, power in powers.items()
+    )
+
+
+def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
+    """What is divided in a product, by all that divides it, and the other factors, numbers
+    included: none where that is everything.
+
+    What is divided is as large as the divisor, and no argument where anything else is.
+    """
+    below = [f for f in e.args if isinstance(f, Pow) and _is_quotient(f)]
+    axes = axes_of(Mul(*below))
+    above = [f for f in e.args if f not in below and axes <= axes_of(f) and not is_constant(f)]
+    above = [f for f in above if not _is_argument(f)] or above
+    rest = [f for f in e.args if f not in (*below, *above)]
+    apart = below and above and not all(map(is_number_or_size, rest))
+    return (Mul(*above, *below), rest) if apart else (e, [])
+
+
+def _is_argument(e: Expr) -> bool:
+    """Whether ``e`` is an argument of the forward, however it is counted."""
+    if isinstance(e, Reshaping):
+        return _is_argument(e.operand)
+    return isinstance(e, Tensor) and e.role != "statement"
 
 
 def _is_reciprocal(e: Expr) -> bool:

@@ -25,7 +25,7 @@ from math import prod
 
 from sympy import Dummy, Expr, Integer, Piecewise, exp
 
-from derive.chain import Adjoint, adjoint_of
+from derive.chain import Adjoint, Chain, adjoint_of, derive_chain
 from derive.chain_proof import shown_adjoint
 from derive.choices import with_args, without_minus_infinity, written_in
 from derive.claim import (
@@ -33,7 +33,6 @@ from derive.claim import (
     Equality,
     ProvedGradient,
     Shown,
-    holds_for_every_size,
     may_hold,
     proved_on,
 )
@@ -43,7 +42,7 @@ from derive.errors import UndecidedError, UnprovedError
 from derive.exact import WITHIN, is_zero
 from derive.limits import Doing, Stage
 from derive.nodes import ArrayNode, Peak, along
-from derive.parts import Value, in_full
+from derive.parts import in_full
 from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
 
@@ -162,7 +161,7 @@ class Proofs:
         self.kept = {
             s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"
         }
-        self._steps: dict[str, Shown] = {}
+        self._steps: dict[Adjoint, Shown] = {}
         self._closed: dict[str, Shown] = {}
 
     @property
@@ -172,21 +171,36 @@ class Proofs:
         """
         return [shown.tensor.name for shown in self._closed.values()]
 
-    @cached_property
+    @property
     def values(self) -> Definition:
         """The forward with its parts as statements too. The definition of a value is the user's, in
         which parts stand under their names, or what is proved to be equal to it.
         """
-        definition, values = self.form.definition, []
+        return self._respelled[0]
+
+    @property
+    def respelled(self) -> list[Shown]:
+        """The statements that `values` says in other words, each shown to be equal."""
+        return self._respelled[1]
+
+    @cached_property
+    def _respelled(self) -> tuple[Definition, list[Shown]]:
+        definition, values, equal = self.form.definition, [], []
         for value in self.form.relations.values:
             written = definition.by_name.get(value.tensor.name)
             expression = value.expression
-            if written is not None and not self._is_written(value, written):
-                expression = written.expression
+            own = without_parts(expression, self.form.relations)
+            if written is not None and own != written.expression:
+                claim = Equality(definition, value.tensor.home, own, written.expression)
+                found = [proved_on(claim, batch) for batch in self.batches]
+                if None in found:
+                    expression = written.expression
+                else:
+                    equal.append(Shown(value.tensor, [(claim, set().union(*found))]))
             if value.tensor.name in self.form.relations.scales.made:
                 expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))
-        return replace(definition, statements=tuple(values))
+        return replace(definition, statements=tuple(values)), equal
 
     def _unmasked(self, e: Expr) -> Expr:
         """``e`` as a choice, if it is the exponential of one between a number and -oo."""
@@ -199,46 +213,70 @@ class Proofs:
         chosen = without_minus_infinity(whole) if isinstance(whole, exp) else whole
         return chosen if isinstance(chosen, Piecewise) else e
 
-    def _is_written(self, value: Value, written: Statement) -> bool:
-        """Whether a value is what the user wrote, for every size."""
-        own = without_parts(value.expression, self.form.relations)
-        if own == written.expression:
-            return True
-        claim = Equality(self.form.definition, value.tensor.home, own, written.expression)
-        found = [proved_on(claim, batch) for batch in self.batches]
-        return None not in found and holds_for_every_size(claim, set().union(*found))
-
     @cached_property
     def batches_of_values(self) -> list[Batch]:
         """The batches of the forward with its parts."""
         return [Batch(self.values, sizes) for sizes in self.sizes]
 
+    @cached_property
+    def chain(self) -> Chain:
+        """The chain of the forward with its parts, but for what is not met in it: other names for
+        parts, and what only scales have.
+        """
+        relations, met, statements = self.form.relations, set(), []
+        for s in reversed(self.values.statements):
+            other = s.name in relations.aliases and s.name not in met
+            if not other and s.name not in relations.scales.made:
+                statements.append(s)
+                met |= {t.name for t in tensors_in(s.expression)}
+        return derive_chain(replace(self.values, statements=tuple(reversed(statements))))
+
+    def chain_of(self, name: str) -> Chain:
+        """The chain that says what an adjoint is: of the parts, or as it is written for what is
+        only another name for one.
+        """
+        return self.chain if name in self.chain.by_name else self.form.chain
+
     def step(self, adjoint: Adjoint) -> Shown:
-        """What the chain says of ``adjoint``: it is the derivative of the statements that read its
+        """What a chain says of ``adjoint``: it is the derivative of the statements that read its
         tensor.
         """
-        if adjoint.name not in self._steps:
-            self._steps[adjoint.name] = shown_adjoint(self.form.chain, adjoint, self.batches)
-        return self._steps[adjoint.name]
+        if adjoint not in self._steps:
+            chain, batches = self.form.chain, self.batches
+            if not self._is_as_written(adjoint):
+                chain, batches = self.chain, self.batches_of_values
+            self._steps[adjoint] = shown_adjoint(chain, adjoint, batches)
+        return self._steps[adjoint]
+
+    def _is_as_written(self, adjoint: Adjoint) -> bool:
+        """Whether the chain of the forward as it is written says this of the gradient."""
+        written, parts = self.form.chain, self.chain
+        if written.by_name.get(adjoint.name) != adjoint:
+            return False
+        if parts.by_name.get(adjoint.name) != adjoint:
+            return True
+        return _readers(adjoint.of, written) == _readers(adjoint.of, parts)
 
     def closed(self, name: str) -> Shown:
         """The closed form of an adjoint of the chain, under its name or inserted where it is
         read.
         """
         if name not in self._closed:
-            self._closed[name] = self.gradient(_stated(self.form, name))
+            adjoint = self.chain_of(name).by_name[name]
+            inserted = ClosedStatement(adjoint.tensor, self.form.closed[name], adjoint.of)
+            self._closed[name] = self.gradient(self.form.by_name.get(name) or inserted)
         return self._closed[name]
 
     def gradient(self, statement: ClosedStatement) -> Shown:
         """``statement`` is what the chain says of its tensor, in which the closed form of every
         adjoint that is read is proved likewise.
         """
-        chain = self.form.chain
+        chain = self.chain_of(adjoint_of(statement.of).name)
         adjoint = chain.by_name[adjoint_of(statement.of).name]
         written = self._inlined(statement.expression, self.kept - {statement.of.name})
         met = {t.name for e in (adjoint.expression, written) for t in _adjoints_in(e)}
         read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
-        grounds = [self.step(adjoint), *map(self.closed, read)]
+        grounds = [self.step(adjoint), *map(self.closed, read), *self.respelled]
         return Shown(statement.tensor, self._equality(adjoint, statement), grounds)
 
     def _equality(
@@ -267,7 +305,7 @@ class Proofs:
         """The claim with the statements that it needed, if it is proved on all batches."""
         needed: set[str] = set()
         for batch in self.batches_of_values:
-            found = proved_on(claim, batch, most)
+            found = proved_on(claim, batch, most, needed)
             if found is None:
                 return None
             needed |= found
@@ -316,7 +354,7 @@ class Proofs:
                 yield Equality(self.values, statement.of.home, left, right)
             if not here | there:
                 return
-            free = free - {min(one_sided or here | there, key=form.definition.position.get)}
+            free = free - {min(one_sided or here | there, key=form.relations.position.get)}
 
     @cached_property
     def again(self) -> dict[Tensor, Tensor]:
@@ -333,10 +371,10 @@ class Proofs:
         return named if named == e or _are_the_same(*both) else e
 
 
-def _stated(form: ClosedForm, name: str) -> ClosedStatement:
-    """The statement of an adjoint; what stands for one that is inserted where it is read."""
-    adjoint = form.chain.by_name[name]
-    return form.by_name.get(name) or ClosedStatement(adjoint.tensor, form.closed[name], adjoint.of)
+def _readers(tensor: Tensor, chain: Chain) -> list[tuple[str, Expr]]:
+    """The statements that read ``tensor``, and what they say."""
+    statements = ((s.name, s.expression) for s in chain.definition.statements)
+    return [s for s in statements if any(t.name == tensor.name for t in tensors_in(s[1]))]
 
 
 def _adjoints_in(e: Expr) -> list[Tensor]:

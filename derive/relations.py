@@ -44,13 +44,27 @@ class Relations:
     aliases: Mapping[str, Expr]  # statements that are multiples of other values
 
     @cached_property
+    def same(self) -> dict[str, Expr]:
+        """Values that are computed as an earlier one is, with that one."""
+        found: dict[str, Expr] = {}
+        first: dict[Expr, Tensor] = {}
+        for value in self.values:
+            if value.tensor.name not in self.aliases:
+                tensor = first.setdefault(resolved(value.expression, found), value.tensor)
+                if tensor != value.tensor:
+                    found[value.tensor.name] = tensor
+        return found
+
+    @cached_property
     def known(self) -> tuple[Value, ...]:
-        """The values, each under one name."""
-        return tuple(v for v in self.values if v.tensor.name not in self.aliases)
+        """The values, each under one name, in values of which that is so too."""
+        other = {*self.aliases, *self.same}
+        own = (v for v in self.values if v.tensor.name not in other)
+        return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
 
     def resolved(self, e: Expr) -> Expr:
         """``e`` with each value under its one name."""
-        return resolved(e, self.aliases)
+        return resolved(resolved(e, self.aliases), self.same)
 
     @cached_property
     def scales_after(self) -> Scales:
@@ -90,6 +104,22 @@ class Relations:
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
         return with_names(e, self.known)
+
+    def is_made_of(self, name: str, other: str) -> bool:
+        """Whether the value ``name`` is computed from the value ``other``, or is that."""
+        return other in self._made_of(name)
+
+    def _made_of(self, name: str) -> frozenset[str]:
+        if name not in self.made_of:
+            value = self.by_name.get(name)
+            read = tensors_in(value.expression) if value else ()
+            self.made_of[name] = frozenset({name}).union(*(self._made_of(t.name) for t in read))
+        return self.made_of[name]
+
+    @cached_property
+    def made_of(self) -> dict[str, frozenset[str]]:
+        """All that values are computed from, of those for which that was asked."""
+        return {}
 
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""

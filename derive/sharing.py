@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from sympy import Add, Expr, Function, Mul, Piecewise, Pow, exp
+from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
 
 from derive.choices import Compared
 from derive.cost import is_contraction
@@ -80,15 +80,43 @@ def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> P
 def _multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
     """A gradient that is a number times another one: dt = -dx."""
     result: Pairs = []
+    first: dict[tuple, tuple[Expr, Tensor]] = {}
     for tensor, e in statements:
-        for other, whole in result:
-            ratio = e / whole if other in wanted and other.home == tensor.home else e
-            if isinstance(whole, (Add, Mul, Sum)) and ratio.is_Rational and e != 0:
-                why = f"it is {other}, up to a number"
-                e = record.add(tensor, "share", e, ratio * other, why)
-                break
+        number, rest = _number_apart(e)
+        if (rest, tensor.home) in first:
+            own, other = first[rest, tensor.home]
+            why = f"it is {other}, up to a number"
+            e = record.add(tensor, "share", e, number / own * other, why)
+        elif tensor in wanted and isinstance(e, (Add, Mul, Sum)):
+            first[rest, tensor.home] = number, tensor
         result.append((tensor, e))
     return result
+
+
+def _number_apart(e: Expr) -> tuple[Expr, Expr]:
+    """``e`` as a number times the rest, the signs of sums and choices being part of the number."""
+    number, rest = e.as_coeff_Mul(rational=True)
+    factors = []
+    for factor in Mul.make_args(rest):
+        content, factor = factor.primitive() if isinstance(factor, Add) else (S.One, factor)
+        opposite = _is_opposite(factor)
+        number *= -content if opposite else content
+        factors.append(_opposite(factor) if opposite else factor)
+    return number, Mul(*factors)
+
+
+def _is_opposite(e: Expr) -> bool:
+    """Of a sum or a choice and its opposite, one is."""
+    if isinstance(e, Piecewise):
+        first = next((value for value, _ in e.args if value != 0), S.One)
+        return first.could_extract_minus_sign()
+    return isinstance(e, Add) and e.could_extract_minus_sign()
+
+
+def _opposite(e: Expr) -> Expr:
+    if isinstance(e, Piecewise):
+        return e.func(*((-value, condition) for value, condition in e.args))
+    return -e
 
 
 def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:

@@ -9,9 +9,9 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 
 The closed form:
 
-    dlosses_cosine = dloss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))/N
-    dx1 = dlosses_cosine*(x2/losses_norms - losses_cosine*x1/losses_norms_term)
-    dx2 = dlosses_cosine*(x1/losses_norms - losses_cosine*x2/losses_norms_term_2)
+    choice_losses_excess_target = Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
+    dx1 = dloss*choice_losses_excess_target*x2/(N*losses_norms) - dloss*choice_losses_excess_target*losses_cosine*x1/(N*losses_norms_term)
+    dx2 = dloss*choice_losses_excess_target*x1/(N*losses_norms) - dloss*choice_losses_excess_target*losses_cosine*x2/(N*losses_norms_term_2)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -337,9 +337,15 @@ def cosine_embedding_backward(
     N = x1.shape[0]
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
-    dlosses_cosine = torch.where(target == 1, -dloss / N, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss / N, 0))
-    dx1 = dlosses_cosine[:, None] * (x2 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term[:, None] * x1)
-    dx2 = dlosses_cosine[:, None] * (x1 / losses_norms[:, None] - losses_cosine[:, None] / losses_norms_term_2[:, None] * x2)
+    choice_losses_excess_target = torch.where(target == 1, -1, ((target == -1) & (losses_cosine - margin >= 0)).to(dloss.dtype))
+    dx1 = (
+        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x2
+        - dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term[:, None] * x1
+    )
+    dx2 = (
+        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x1
+        - dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None] * x2
+    )
     return CosineEmbeddingGradients(dx1, dx2)
 
 

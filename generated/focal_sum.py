@@ -10,13 +10,13 @@ Source: Lin et al. (2017), "Focal loss for dense object detection", equation 5.
 The closed form:
 
     choice_alpha_target = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    losses_entropies_probs_again = 1/(exp(-logits) + 1)
-    losses_entropies_again = logits + log(exp(-Abs(logits)) + 1) - Piecewise((logits, logits <= 0), (0, True)) - logits*target
-    losses_term_again = 1 - losses_entropies_probs_again*target - (1 - losses_entropies_probs_again)*(1 - target)
+    losses_probs_again = 1/(exp(-logits) + 1)
+    losses_entropies_again = logits*(1 - target) + log(exp(-Abs(logits)) + 1) - Piecewise((logits, logits <= 0), (0, True))
+    losses_term_again = 1 - losses_probs_again*target - (1 - losses_probs_again)*(1 - target)
     power_gamma_losses_term_2 = losses_term_again**gamma
     power_gamma_losses_term = losses_term_again**(gamma - 1)
-    dlogits = dloss*choice_alpha_target*(losses_entropies_probs_again*(power_gamma_losses_term_2 + gamma*losses_entropies_again*power_gamma_losses_term*(losses_entropies_probs_again*(2*target - 1) + 1 - 2*target)) - power_gamma_losses_term_2*target)
-    dtarget = dloss*(Piecewise((1, alpha >= 0), (0, True))*losses_entropies_again*power_gamma_losses_term_2*(2*alpha - 1) - choice_alpha_target*(power_gamma_losses_term_2*logits + gamma*losses_entropies_again*power_gamma_losses_term*(2*losses_entropies_probs_again - 1)))
+    dlogits = dloss*choice_alpha_target*(power_gamma_losses_term_2*(losses_probs_again*(1 - target) - target*(1 - losses_probs_again)) + gamma*losses_entropies_again*losses_probs_again*power_gamma_losses_term*(1 - 2*target)*(1 - losses_probs_again))
+    dtarget = dloss*(choice_alpha_target*(gamma*losses_entropies_again*power_gamma_losses_term*(1 - 2*losses_probs_again) - power_gamma_losses_term_2*logits) + Piecewise((1, alpha >= 0), (0, True))*losses_entropies_again*power_gamma_losses_term_2*(2*alpha - 1))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -307,17 +307,13 @@ def focal_sum_backward(
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     choice_alpha_target = (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1))
-    losses_entropies_probs_again = torch.sigmoid(logits)
-    losses_entropies_again = torch.nn.functional.softplus(logits, threshold=40) - logits * target
-    losses_term_again = (
-        1
-        - losses_entropies_probs_again * target
-        - (1 - losses_entropies_probs_again) * (1 - target)
-    )
+    losses_probs_again = torch.sigmoid(logits)
+    losses_entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
+    losses_term_again = 1 - losses_probs_again * target - (1 - losses_probs_again) * (1 - target)
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = dloss * choice_alpha_target * (losses_entropies_probs_again * (power_gamma_losses_term_2 + gamma * losses_entropies_again * power_gamma_losses_term * (losses_entropies_probs_again * (2 * target - 1) + 1 - 2 * target)) - power_gamma_losses_term_2 * target)
-    dtarget = dloss * ((2 * alpha - 1 if alpha >= 0 else 0) * (losses_entropies_again * power_gamma_losses_term_2) - choice_alpha_target * (power_gamma_losses_term_2 * logits + gamma * losses_entropies_again * power_gamma_losses_term * (2 * losses_entropies_probs_again - 1)))
+    dlogits = dloss * choice_alpha_target * (power_gamma_losses_term_2 * (losses_probs_again * (1 - target) - target * (1 - losses_probs_again)) + torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again))
+    dtarget = dloss * (choice_alpha_target * (gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again) - power_gamma_losses_term_2 * logits) + (2 * alpha - 1 if alpha >= 0 else 0) * (losses_entropies_again * power_gamma_losses_term_2))
     return FocalSumGradients(dlogits, dtarget)
 
 

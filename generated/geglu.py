@@ -221,8 +221,7 @@ def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
 
     Shapes: gate (*N,), x (*N,).
     """
-    opened = gate * (torch.erf(0.7071067811865476 * gate) + 1) / 2
-    y = opened * x
+    y = gate * x * (torch.erf(0.7071067811865476 * gate) + 1) / 2
     return GEGLUForward(y, gate, x)
 
 

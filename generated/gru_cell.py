@@ -12,13 +12,15 @@ candidate) and two biases as in ``torch.nn.GRUCell``.
 The closed form:
 
     dfrom_state = dy*(OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(2, Gate)*reset*(1 - candidate**2)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
-    dweight_hh = Sum(Flatten(dfrom_state, Gate, H, into=P)*h, N)
-    dbias_hh = Sum(Flatten(dfrom_state, Gate, H, into=P), N)
+    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(dfrom_state_term*h, N)
+    dbias_hh = Sum(dfrom_state_term, N)
     dfrom_input = dy*(OneHot(2, Gate)*(1 - candidate**2)*(1 - update) + OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
-    dx = Sum(Flatten(dfrom_input, Gate, H, into=P)*weight_ih, P)
-    dweight_ih = Sum(Flatten(dfrom_input, Gate, H, into=P)*x, N)
-    dbias_ih = Sum(Flatten(dfrom_input, Gate, H, into=P), N)
-    dh = Sum(Flatten(dfrom_state, Gate, H, into=P)*weight_hh, P) + dy*update
+    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(dfrom_input_term*weight_ih, P)
+    dweight_ih = Sum(dfrom_input_term*x, N)
+    dbias_ih = Sum(dfrom_input_term, N)
+    dh = Sum(dfrom_state_term*weight_hh, P) + dy*update
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
 3x4x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -356,16 +358,18 @@ def gru_cell_backward(
     dfrom_state.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
     dfrom_state.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
     dfrom_state.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(reset * (1 - update), candidate))
-    dweight_hh = dfrom_state.flatten(1, 2).mT @ h
-    dbias_hh = dfrom_state.flatten(1, 2).sum(0)
+    dfrom_state_term = dfrom_state.flatten(1, 2)
+    dweight_hh = dfrom_state_term.mT @ h
+    dbias_hh = dfrom_state_term.sum(0)
     dfrom_input = dy.new_zeros(N, Gate, H)
     dfrom_input.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
     dfrom_input.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
     dfrom_input.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(1 - update, candidate))
-    dx = dfrom_input.flatten(1, 2) @ weight_ih
-    dweight_ih = dfrom_input.flatten(1, 2).mT @ x
-    dbias_ih = dfrom_input.flatten(1, 2).sum(0)
-    dh = dfrom_state.flatten(1, 2) @ weight_hh + dy * update
+    dfrom_input_term = dfrom_input.flatten(1, 2)
+    dx = dfrom_input_term @ weight_ih
+    dweight_ih = dfrom_input_term.mT @ x
+    dbias_ih = dfrom_input_term.sum(0)
+    dh = dfrom_state_term @ weight_hh + dy * update
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 

@@ -10,9 +10,9 @@ equal weights.
 
 The closed form:
 
-    choice_mixture = Piecewise((0, Eq(p/2 + q/2, 0)), (log(p/2 + q/2) + 1, True))
-    dp = dloss*(Piecewise((0, Eq(p, 0)), (log(p) + 1, True)) - choice_mixture)/(2*N)
-    dq = dloss*(Piecewise((0, Eq(q, 0)), (log(q) + 1, True)) - choice_mixture)/(2*N)
+    dmixture_whole = -dloss*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True))/(2*N)
+    dp = dmixture_whole + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
+    dq = dmixture_whole + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -241,15 +241,14 @@ def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
     Shapes: p (*N, C), q (*N, C).
     """
     N = p.shape[0]
-    mixture = p / 2 + q / 2
-    of_mixture_information = torch.where(mixture == 0, 0, torch.log(mixture) * mixture)
+    mixture_whole = p + q
+    of_mixture_information = torch.where(mixture_whole == 0, 0, torch.log(mixture_whole / 2) * mixture_whole / 2)
     of_mixture = -of_mixture_information.sum(1)
     of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
     of_p = -of_p_information.sum(1)
     of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
     of_q = -of_q_information.sum(1)
-    divergences = of_mixture - of_p / 2 - of_q / 2
-    loss = divergences.sum() / N
+    loss = (of_mixture - of_p / 2 - of_q / 2).sum() / N
     return JSDivForward(loss, p, q)
 
 
@@ -260,9 +259,9 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
     Shapes: dloss (), p (*N, C), q (*N, C).
     """
     N = p.shape[0]
-    choice_mixture = torch.where(p / 2 + q / 2 == 0, 0, torch.log(p / 2 + q / 2) + 1)
-    dp = dloss / 2 / N * (torch.where(p == 0, 0, torch.log(p) + 1) - choice_mixture)
-    dq = dloss / 2 / N * (torch.where(q == 0, 0, torch.log(q) + 1) - choice_mixture)
+    dmixture_whole = -torch.where(p + q == 0, 0, dloss / 2 / N * (torch.log(p / 2 + q / 2) + 1))
+    dp = dmixture_whole + torch.where(p == 0, 0, dloss / 2 / N * (torch.log(p) + 1))
+    dq = dmixture_whole + torch.where(q == 0, 0, dloss / 2 / N * (torch.log(q) + 1))
     return JSDivGradients(dp, dq)
 
 

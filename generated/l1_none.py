@@ -10,8 +10,8 @@ equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
 
 The closed form:
 
-    dx = -dlosses*sign(target - x)
-    dtarget = -dx
+    dtarget = dlosses*sign(target - x)
+    dx = -dtarget
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -229,8 +229,8 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
 
     Shapes: dlosses (*N,), x (*N,), target (*N,).
     """
-    dx = -dlosses * torch.sign(target - x)
-    dtarget = -dx
+    dtarget = dlosses * torch.sign(target - x)
+    dx = -dtarget
     return L1NoneGradients(dx, dtarget)
 
 

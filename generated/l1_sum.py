@@ -10,8 +10,8 @@ equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
 
 The closed form:
 
-    dx = -dloss*sign(target - x)
-    dtarget = -dx
+    dtarget = dloss*sign(target - x)
+    dx = -dtarget
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -232,8 +232,8 @@ def l1_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> L1SumGradients:
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
-    dx = -dloss * torch.sign(target - x)
-    dtarget = -dx
+    dtarget = dloss * torch.sign(target - x)
+    dx = -dtarget
     return L1SumGradients(dx, dtarget)
 
 

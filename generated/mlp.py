@@ -343,8 +343,7 @@ def mlp_forward(
     loss_norm_logits = logits - loss_logit_maxes
     loss_counts = torch.exp(loss_norm_logits)
     loss_counts_sum = loss_counts.sum(1, keepdim=True)
-    loss_counts_sum_inv = loss_counts_sum ** -1
-    loss_probs = loss_counts_sum_inv * loss_counts
+    loss_probs = loss_counts / loss_counts_sum
     loss = (torch.log(loss_counts_sum[:, 0]) - loss_norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
     return MLPForward(
         loss,

@@ -222,8 +222,7 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = counts_sum ** -1
-    probs = counts_sum_inv * counts
+    probs = counts / counts_sum
     loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
     return SoftmaxNLLForward(loss, labels, probs)
 

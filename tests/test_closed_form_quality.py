@@ -242,7 +242,7 @@ EXACT = {
     "LogSumExp": ["dx = dy*exp(x - y)"],
     "FromProbabilities": ["dlogits = dloss*(probs - OneHot(labels, C))/N"],
     "FromLogits": [
-        "dlogits = dloss*((2*lse*zloss + 1)*exp(logits - lse) - OneHot(labels, C))/N",
+        "dlogits = dloss*(2*lse*zloss + 1)*exp(logits - lse)/N - dloss*OneHot(labels, C)/N",
     ],
     "LayerNorm": [
         "dgain = Sum(dy*xhat, N)",
@@ -259,13 +259,13 @@ EXACT = {
     "Softplus": ["dx = dy/(1 + exp(-x))"],
     "Silu": [
         "y_inverse_again = 1/(1 + exp(-x))",
-        "dx = dy*(y*(1 - y_inverse_again) + y_inverse_again)",
+        "dx = dy*y_inverse_again*(x*(1 - y_inverse_again) + 1)",
     ],
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
-    "LogCosh": ["dx = -dloss*tanh(t - x)/N", "dt = -dx"],
+    "LogCosh": ["dt = dloss*tanh(t - x)/N", "dx = -dt"],
     "JSDiv": [
-        "dp = dloss*log(p/(p/2 + q/2))/(2*N)",
-        "dq = dloss*log(q/(p/2 + q/2))/(2*N)",
+        "dp = dloss*log(2*p/(p + q))/(2*N)",
+        "dq = dloss*log(2*q/(p + q))/(2*N)",
     ],
 }
 
@@ -361,12 +361,12 @@ def test_what_follows_from_an_argument_is_not_saved(form):
 
 def test_what_several_matrix_products_read_is_computed_once(form):
     statements = {s.tensor.name: s.expression for s in form("Gate").statements}
-    assert "dy_inside" in statements
+    assert "dg_term" in statements
     products = [n for e in statements.values() for n in e.atoms(Sum) if is_contraction(n)]
     assert len(products) == 4
     for node in products:
         assert len(node.operand.args) == 2
-        assert {t.name for t in tensors_in(node)} & {"dy_inside"}
+        assert {t.name for t in tensors_in(node)} & {"dg_term"}
 
 
 def test_what_is_large_is_multiplied_once():

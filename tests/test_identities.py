@@ -36,10 +36,11 @@ class Example(Forward):
     gate = 1 / (1 + exp(-b))
     picked = Sum(OneHot(i, C) * a, C)
     columns = Sum(OneHot(i, C) * a, N)
+    spread = Sum(centred**2, N)
     out = (
         Sum(scaled * total + squashed * gate, C, N)
         + Sum(picked, N)
-        + Sum(columns, C)
+        + Sum(columns + spread, C)
         + s * Sum(k, K)
         + Sum(f, F)
     )
@@ -48,9 +49,9 @@ class Example(Forward):
 D = Example.definition
 a, b, c, k, i, f = D.inputs
 s = D.scalars[0][0]
-centred, scaled, total, positive, picked, columns = (
+centred, scaled, total, positive, picked, columns, spread = (
     D.by_name[name].tensor
-    for name in ("centred", "scaled", "total", "positive", "picked", "columns")
+    for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread")
 )
 hot = OneHot(i, C)
 facts = Facts(relations_of(D))
@@ -67,6 +68,11 @@ EXAMPLES = {
     "constant of a choice": [
         Piecewise((s * log(2) * a, a > 1), (s * b, c > 1), (0, True)),
         Piecewise((3 * b, a > 1), (0, True)),
+        Piecewise((centred * b / spread, spread > 1), (0, True)),
+    ],
+    "divisor in a choice": [
+        positive * Piecewise((a / positive, a > 1), (0, True)),
+        b * positive * Piecewise((a / positive**2, a > 1), (0, b > 1), (1 / positive, True)),
     ],
     "one of the choices": [
         2 * a * Piecewise((b, a > 1), (0, True)) - a * c * Piecewise((0, a > 1), (k, True)),
@@ -110,6 +116,13 @@ OTHERS = {
         Piecewise((b * log(s), s > 0), (0, True)),
         Piecewise((2 * b, a > 1), (c, True)),
         Piecewise((k * b, a > 1), (0, True)),
+        Piecewise((centred * b, total > 1), (0, True)),  # it may be hidden
+        Piecewise((centred * b, centred > 1), (0, True)),
+        Piecewise((b * k, spread > 1), (0, True)),
+    ],
+    "divisor in a choice": [
+        positive * Piecewise((a / positive, a > 1), (b, True)),
+        total * Piecewise((a / positive, a > 1), (0, True)),
     ],
     "one of the choices": [
         Piecewise((b, a > 1), (0, True)) + Piecewise((0, a > 2), (k, True)),
@@ -128,7 +141,7 @@ OTHERS = {
     ],
     "total of a reshaped tensor": [Sum.over(Flatten(a * k, N, C, into=F), [K])],
     "definition": [Sum.over(a, [C]), Sum.over(a**2, [N])],
-    "fact": [Sum.over(centred, [C]), Sum.over(centred**2, [N])],
+    "fact": [Sum.over(centred, [C]), Sum.over(centred**3, [N])],
     "function from its value": [tanh(b), exp(b)],
     "nearer the output": [c, total],
 }

@@ -239,10 +239,8 @@ def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkey
 def test_each_form_of_the_search_is_preferred_to_those_before(order):
     chain = derive.closed_form.derive_chain(derive.forward_from("batch_norm").definition)
     knowledge = derive.closed_form.Facts(derive.closed_form.relations_of(chain.definition))
-    spelled = derive.closed_form._spelled(chain)
-    simplifiers = [
-        derive.closed_form.Simplifier(chain, spelled, knowledge, eliminate) for eliminate in order
-    ]
+    simplifiers = derive.closed_form._simplifiers(chain, knowledge)
+    simplifiers.sort(key=lambda simplifier: order.index(simplifier.eliminate))
     found = [form.preference for form in derive.closed_form._ever_better(simplifiers)]
     assert found == sorted(found, reverse=True) and len({*found}) == len(found)
     assert order[0] or len(found) > 1

@@ -64,7 +64,9 @@ def test_every_command_says_what_it_is_doing(verb, tmp_path, capsys, monkeypatch
     file.write_text(HEAD + SLOW)
     right = derive.closed_form._spelled
     monkeypatch.setattr(derive.progress, "FIRST", 0.1)
-    monkeypatch.setattr(derive.closed_form, "_spelled", lambda c: time.sleep(0.5) or right(c))
+    monkeypatch.setattr(
+        derive.closed_form, "_spelled", lambda *args: time.sleep(0.5) or right(*args)
+    )
     rest = {"show": ["--chain"], "check": ["2*x*dy"]}.get(verb, ["--out", str(tmp_path / "out")])
     assert gradform([*[verb] * bool(verb), str(file), *rest]) == 0
     lines = capsys.readouterr().err.splitlines()

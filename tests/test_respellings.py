@@ -14,10 +14,6 @@ FORWARDS = (
 DEARER = {
     ("log_softmax", "all named"),
     ("logsumexp", "base 2"),
-    ("masked_softmax", "doubled lines"),
-    ("l2_normalize", "inlined"),
-    ("softmax_nll", "inlined"),
-    ("softmax_nll", "doubled lines"),
 }
 
 

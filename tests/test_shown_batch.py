@@ -51,7 +51,8 @@ def numbers_for(proved, sizes):
     numbers.tensors = {t.name: t for t in [*definition.inputs, chain.upstream]}
     numbers.tensors |= {t.name: t for t, _ in definition.scalars}
     numbers.tensors |= {s.tensor.name: s.tensor for s in definition.statements}
-    numbers.tensors |= {a.name: a.tensor for a in chain.adjoints}
+    both = (*proved.closed_form.spelled.adjoints, *chain.adjoints)
+    numbers.tensors |= {a.name: a.tensor for a in both}
     return numbers
 
 

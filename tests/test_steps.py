@@ -32,7 +32,8 @@ def test_every_step_is_true(name, derived):
     assert all(step.rule and step.why for step in steps)
     for seed, sizes in enumerate(batches_of(form.definition)[:2]):
         numbers = _numbers(form, sizes, seed)
-        for adjoint in form.chain.adjoints:  # a step may speak of any gradient: its own chain rule
+        # a step may speak of any gradient: its own chain rule
+        for adjoint in (*form.spelled.adjoints, *form.chain.adjoints):
             if adjoint.name not in numbers.definitions:
                 numbers.definitions[adjoint.name] = adjoint.expression
         for step in steps:

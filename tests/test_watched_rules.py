@@ -90,7 +90,7 @@ RULES = {
     ),
     "the operand of two matrix products": (
         "x = Input(N, T)\nw = Input(T, C)\ny = tanh(Sum(x * w, T))",
-        ["dy_inside = dy*(1 - y**2)", "dx = Sum(dy_inside*w, C)", "dw = Sum(dy_inside*x, N)"],
+        ["dy_sum = dy*(1 - y**2)", "dx = Sum(dy_sum*w, C)", "dw = Sum(dy_sum*x, N)"],
     ),
     "a matrix product keeps the name of its gradient": (
         "x = Input(N, T)\nw = Input(T, C)\nv = Input(C, E)\nh = Sum(x * w, T)\ny = Sum(h * v, C)",
@@ -151,10 +151,9 @@ RULES = {
         X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
         [
             "tanh_x_minus_mean = tanh(x_minus_mean)",
-            "dx = dy*x_minus_mean**2*(-3*tanh_x_minus_mean"
-            " + x_minus_mean*(tanh_x_minus_mean**2 - 1))"
-            " + Sum(dy*x_minus_mean**2*(3*tanh_x_minus_mean"
-            " + x_minus_mean*(1 - tanh_x_minus_mean**2)), C)/C",
+            "dx_minus_mean = dy*x_minus_mean**2*(-3*tanh_x_minus_mean"
+            " + x_minus_mean*(tanh_x_minus_mean**2 - 1))",
+            "dx = dx_minus_mean - Sum(dx_minus_mean, C)/C",
         ],
     ),
     "the name of a part ends with its scalar": (
@@ -198,12 +197,11 @@ RULES = {
         "x = Input(N)\nt = Input(N)\nw = Input(N)\ns = 1 / (1 + exp(-x))\n"
         "y = -(t * w * log(s) + (1 - t) * log(1 - s))",
         [
+            "choice_x = Piecewise((x, x <= 0), (0, True))",
             "log_x = log(1 + exp(-Abs(x)))",
-            "s_again = 1/(1 + exp(-x))",
-            "log_s = -log_x + Piecewise((x, x <= 0), (0, True))",
-            "dx = dy*(s_again*(1 - t) - t*w*(1 - s_again))",
-            "dt = dy*(-log_s*w - log_x - Piecewise((x, x >= 0), (0, True)))",
-            "dw = -dy*log_s*t",
+            "dx = dy*(-t*w + (t*w - t + 1)/(1 + exp(-x)))",
+            "dt = dy*(-log_x + w*(-choice_x + log_x) - Piecewise((x, x >= 0), (0, True)))",
+            "dw = dy*t*(-choice_x + log_x)",
         ],
     ),
     "an exponential of what the forward computes": (

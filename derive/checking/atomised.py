@@ -7,19 +7,32 @@ for its gradient may be right or wrong in any of them, so here each has its name
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
+
+from sympy import Expr
 
 from derive.definition import Definition, Statement
 from derive.relations import relations_of
+from derive.symbols import tensors_in
+
+
+def reads_any(e: Expr, names: Container[str]) -> bool:
+    return any(t.name in names for t in tensors_in(e))
 
 
 def atomised(definition: Definition) -> Definition:
-    """The same forward; statements keep their names, and what they are made of stands before."""
+    """The same forward; statements keep their names, and what they are made of stands before. One
+    that reads another name for a value stays as it is: that name has a gradient of its own.
+    """
     own = definition.by_name
-    values = relations_of(definition).values
+    relations = relations_of(definition)
     user = None
     statements = []
-    for value in reversed(values):  # a part belongs to the statement that it is met in
+    for value in reversed(relations.values):  # a part belongs to the statement that it is met in
         user = own.get(value.tensor.name, user)
-        statements.append(Statement(value.tensor, value.expression, user.place, user.block))
+        e = value.expression
+        if value.tensor.name in own and reads_any(user.expression, relations.aliases):
+            e = user.expression
+        statements.append(Statement(value.tensor, e, user.place, user.block))
     return replace(definition, statements=tuple(reversed(statements)))

@@ -34,7 +34,10 @@ def derivations_of(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     form = proved.closed_form
     steps = [step for step in form.steps if step.target.name in wanted]
     at_once: list[Equation] = []
-    for adjoint in form.chain.adjoints:
+    named = form.chain.by_name | {
+        a.name: a for a in form.spelled.adjoints if a.name in form.by_name
+    }
+    for adjoint in named.values():
         own = _without_detours([step for step in steps if step.target == adjoint.tensor])
         lines = tuple(_lines(own, form.definition, form.facts))
         if len(lines) == 1:  # the line before it stands in the chain

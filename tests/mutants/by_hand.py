@@ -133,8 +133,8 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         (", *map(self.closed, read)", ""),
         ("if a.name in met and a is not adjoint", "if False"),
     ),
-    ("derive.proof", "Proofs.values"): (
-        ("if written is not None and not self._is_written(value, written):", "if False:"),
+    ("derive.proof", "Proofs._respelled"): (
+        ("if written is not None and own != written.expression:", "if False:"),
     ),
     ("derive.proof", "_is_computed_again"): (
         ("form.definition.by_name", "form.relations.by_name"),

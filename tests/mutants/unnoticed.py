@@ -40,7 +40,7 @@ UNNOTICED: dict[str, str] = {
     "derive.every_size: IndexedForward.unfolded: wrong": SIGN,
     "derive.small_batch: with_definitions: wrong": SIGN,
     "derive.random_point: RandomPoint._real: wrong": "two such numbers are compared",
-    "derive.proof: Proofs.values: wrong": "the inputs are, in a list that is not read",
+    "derive.proof: Proofs._respelled: wrong": "the inputs are, in a list that is not read",
     "derive.proof: inlined: wrong": BOTH,
     "derive.proof: without_parts: wrong": BOTH,
     "derive.proof: Proofs._in_parts: wrong": BOTH,
