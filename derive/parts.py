@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Add, Basic, Expr, Function, Mul, Piecewise, Pow, S, exp
+from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
 from sympy.core.relational import Relational
 
 from derive.canonical import canonical
@@ -133,6 +133,7 @@ class Parts:
         if isinstance(e, Reshaping):
             return e.on(self.inside(e.operand))
         if isinstance(e, Add):
+            e = self.with_own_sums(e)
             return e.func(
                 *(
                     self.product(a)
@@ -154,6 +155,16 @@ class Parts:
         if e.is_Piecewise:
             rebuilt = with_names(self.chosen(e), self.found_values())
             return self.part(rebuilt) if e in self.repeated else rebuilt
+        return e
+
+    def with_own_sums(self, e: Add) -> Expr:
+        """``u - Sum(u, N)/N`` where ``u`` is a sum, whose terms stand among those of the whole."""
+        for total in sorted(_reductions_in(e), key=lambda node: node.sort_key()):
+            own = total.operand
+            if isinstance(own, Add) and {*own.args} < {*e.args}:
+                part = self.part(self.rebuilt(own))
+                rest = Add(*(term for term in e.args if term not in own.args))
+                e = part + rest.xreplace({total: total.on(part)})
         return e
 
     def chosen(self, e: Basic) -> Basic:
@@ -285,6 +296,12 @@ def _is_quotient(e: Expr) -> bool:
     )
 
 
+def _reductions_in(e: Add) -> set[Expr]:
+    """The reductions that are terms of a sum, or factors of its terms."""
+    factors = (factor for term in e.args for factor in Mul.make_args(term))
+    return {factor for factor in factors if isinstance(factor, Reduction)}
+
+
 def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
     """What is divided in a product, by all that divides it, and the other factors, numbers
     included: none where that is everything.
@@ -311,8 +328,10 @@ def _is_reciprocal(e: Expr) -> bool:
     """Whether ``e`` divides by a sum with a function of data in it, entry by entry."""
     if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative) or is_constant(e):
         return False
-    functions = [f for f in e.base.atoms(Function) if is_evaluated(f)]
-    return isinstance(e.base, Add) and not e.has(Reduction) and bool(functions)
+    functions = {f for f in e.base.atoms(Function) if is_evaluated(f)}
+    arguments = {f: Dummy() for f in functions}
+    own = not e.base.xreplace(arguments).has(Reduction)
+    return isinstance(e.base, Add) and own and bool(functions)
 
 
 def _name_of_two(a: Expr, b: Expr) -> str | None:

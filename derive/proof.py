@@ -245,8 +245,28 @@ class Proofs:
             chain, batches = self.form.chain, self.batches
             if not self._is_as_written(adjoint):
                 chain, batches = self.chain, self.batches_of_values
-            self._steps[adjoint] = shown_adjoint(chain, adjoint, batches)
+            shown = self._step_by_parts(adjoint) or shown_adjoint(chain, adjoint, batches)
+            self._steps[adjoint] = shown
         return self._steps[adjoint]
+
+    def _step_by_parts(self, adjoint: Adjoint) -> Shown | None:
+        """The same of a gradient as the chain of the forward as it is written has it, where it is
+        equal to what the steps through the parts come to: each of them is small. None where that
+        is not shown.
+        """
+        written, parts = self.form.chain, self.chain.by_name
+        own = parts.get(adjoint.name)
+        if own in (None, adjoint):
+            return None
+        steps, e = [own], own.expression
+        known = {*written.by_name, written.upstream.name}
+        while inner := [t for t in _adjoints_in(e) if t.name not in known]:
+            steps += [parts[t.name] for t in inner]
+            e = written_in(e, {t: along(parts[t.name].expression, t) for t in inner})
+        left, right = map(self._in_parts, (adjoint.expression, e))
+        found = self._shown(Equality(self.values, adjoint.of.home, left, right), WITHIN[0])
+        grounds = [*map(self.step, dict.fromkeys(steps)), *self.respelled]
+        return None if found is None else Shown(adjoint.tensor, [found], grounds)
 
     def _is_as_written(self, adjoint: Adjoint) -> bool:
         """Whether the chain of the forward as it is written says this of the gradient."""

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from generating import forward_file
 from sympy import Rational
 
 import derive
@@ -463,6 +464,24 @@ def test_two_edits_of_which_one_takes_an_axis_away(choices):
     """A claim that reads what the first edit changed once came to a traceback."""
     formula = "dy/norm - x*(dy*x).sum(1, keepdim=True)/norm**2"
     assert "norm" in str(derive.check(f"{choices}:Normalised", formula))
+
+
+@pytest.mark.parametrize(
+    ("line", "right", "wrong"),
+    [
+        ("h = 2 * x; y = h**2", "2*h*dy", "h*dy"),
+        ("s = Sum(x, N); h = 1 / s; y = x * h", "(dy*x).sum(0)", "(dy*h).sum(0)"),
+        ("h = 3 * (x**2 + 1); y = h**2", "2*h*dy", "6*h*dy"),
+    ],
+)
+def test_the_gradient_of_another_name_for_a_value(line, right, wrong, tmp_path):
+    """The closed form does without the name; whoever asks for its gradient means the forward as it
+    is written.
+    """
+    body = "".join(f"    {part}\n" for part in ["x = Input(N)", *line.split("; ")])
+    forward = derive.forward_from(forward_file(tmp_path, "Mine", body))
+    assert derive.check(forward, right, of="h").right
+    assert not derive.check(forward, wrong, of="h").right
 
 
 # --- who is to blame

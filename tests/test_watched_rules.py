@@ -147,6 +147,51 @@ RULES = {
         "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
         ["dx = dy*(2*x + 1)*(w - tanh(x*(x + 1))**2 + 1)", "dw = dy*x*(x + 1)"],
     ),
+    "what is summed up in a condition comes out of the choice": (
+        X + "e = exp(x - Max(x, C))\ntotal = Sum(e, C)\n"
+        "y = Piecewise((e / total, total > 1), (0, True))",
+        [
+            "choice_total = Piecewise((1/total, total > 1), (0, True))",
+            "dx = choice_total*e*(-choice_total*Sum(dy*e, C) + dy)",
+        ],
+    ),
+    "a number before a statement": (
+        X + "w = Input(N, C)\nh = 2 * (x - w)\ny = h**2 * tanh(h)",
+        [
+            "tanh_h_whole = tanh(2*h_whole)",
+            "dx = 8*dy*h_whole*(h_whole*(1 - tanh_h_whole**2) + tanh_h_whole)",
+            "dw = -dx",
+        ],
+    ),
+    "a peak is taken of what varies alone": (
+        "x = Input(N)\nk = Input(C)\ni = Label(N)\ne = exp(x)\nt = Sum(OneHot(i, C) * e, N)\n"
+        "y = Sum(OneHot(i, C) * e / Sum(OneHot(i, C) * t, C), N) * k",
+        [
+            "dx = exp_x_shifted*(-Sum(dy*k*OneHot(i, C)*Sum(exp_x_shifted*OneHot(i, C)"
+            "/y_sum_scaled**2, N), C) + Sum(dy*k*OneHot(i, C), C)/y_sum_scaled)",
+            "dk = dy*y_sum_2",
+        ],
+    ),
+    "values that are computed alike are one": (
+        X + "a = tanh(x)\nb = tanh(x)\ny = a * b",
+        ["a_again = tanh(x)", "dx = 2*a_again*dy*(1 - a_again**2)"],
+    ),
+    "a sum of terms that are centred together": (
+        X + "b = Input(C)\ny = (x + b - Sum(x + b, C) / C)**2",
+        ["dx = 2*dy*y_term - 2*Sum(dy*y_term, C)/C", "db = Sum(dx, N)"],
+    ),
+    "a sigmoid of a sum is one": (
+        X + "w = Input(C)\ny = x / (1 + exp(-Sum(x * w, C)))",
+        [
+            "sum_dy_x = Sum(dy*x, C)",
+            "dw = Sum(sum_dy_x*x*y_inverse*(1 - y_inverse), N)",
+            "dx = y_inverse*(dy + sum_dy_x*w*(1 - y_inverse))",
+        ],
+    ),
+    "a choice by what is given has no name": (
+        X + "k = Given(N)\nm = Piecewise((1, k > 0), (0, True))\nh = m * x\ny = m * h**2",
+        ["dx = 2*dy*x*Piecewise((1, k > 0), (0, True))"],
+    ),
     "a part and its negative are one": (
         X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
         [
