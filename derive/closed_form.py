@@ -382,8 +382,6 @@ def _inserted_in(
     own, e = Record(), adjoint.expression
     one = relations.resolved(e)
     e = own.add(target, "unfold", e, one, "it is another name for a multiple of a value")
-    named = relations.with_parts(e)
-    e = own.add(target, "part", e, named, "a part of the forward gets a name")
     why = "the gradients found so far are inserted"
     e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
     if written == adjoint.expression:

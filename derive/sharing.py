@@ -41,7 +41,6 @@ def shared(
     statements = _copies_removed(statements, wanted, record)
     statements = _multiples_reused(statements, wanted, record)
     statements = _gradients_reused(statements, record)
-    statements = _operands_named(statements, taken, record)
     statements = _products_named(statements, products, flows, record)
     statements = _repeats_named(statements, taken, record)
     return _in_order_of_use(statements)
@@ -117,25 +116,6 @@ def _opposite(e: Expr) -> Expr:
     if isinstance(e, Piecewise):
         return e.func(*((-value, condition) for value, condition in e.args))
     return -e
-
-
-def _operands_named(statements: Pairs, taken: set[str], record: Record) -> Pairs:
-    """A product along the same axes that is an operand of several matrix products is computed
-    once.
-    """
-    found: dict[Expr, Tensor] = {}
-    for _, e in statements:
-        for node in filter(is_contraction, sums_in(e)):
-            for adjoint in (t for t in node.operand.args if isinstance(t, Tensor)):
-                alike = [f for f in node.operand.args if axes_of(f) == axes_of(adjoint)]
-                if adjoint.role == "adjoint" and len(alike) > 1 and adjoint.axes == adjoint.home:
-                    name = f"{adjoint.name}_inside"
-                    tensor = Tensor(name, adjoint.home, role="adjoint")
-                    if name not in taken and tensor not in found.values():
-                        found.setdefault(Mul(*alike), tensor)
-    for product, tensor in found.items():
-        statements = _product_named(statements, tensor, product, record)
-    return statements
 
 
 def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
