@@ -1,8 +1,10 @@
-"""The parts of a statement: a sum, a reduction, a root or a reciprocal inside of it is a value of
-its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``).
+"""The parts of a statement: a sum, a reduction, a root, a quotient or a reciprocal inside of it is
+a value of its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``); and what is
+only another name for a value: a multiple of it, one over it, a choice by what is given.
 
 Parts are given names, so that nothing is multiplied out that belongs together: ``Sum(dy*(x -
-mean))`` must not become the difference of two large numbers.
+mean))`` must not become the difference of two large numbers. Their gradients are derived and proved
+as those of the user's statements are, so that what comes out depends little on what has a name.
 """
 
 from __future__ import annotations

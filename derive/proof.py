@@ -7,7 +7,9 @@ What is proved of a gradient ``dx``. By the chain rule it is the sum, over the s
 derivative is proved on the statement alone (``chain_proof.py``). That the closed form of ``dx`` has
 the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
 between values of the forward; each ``dk`` likewise, up to the upstream gradient. So a long network
-costs as much as its statements do, one after the other.
+costs as much as its statements do, one after the other. The statements are those of the forward
+with its parts (`Proofs.values`), each proved to say what the user's says; a step of the chain as it
+is written is equal to what the steps through the parts come to.
 
 Values of the forward are independent in an equality until their definitions are needed. What takes
 long at once is proved from each expression of the recorded derivation to the next.
