@@ -278,6 +278,11 @@ def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
     return e.func(*args)
 
 
+def as_choices(e: Expr) -> Expr:
+    """``e``, which stood in a condition, with choices in the place of `Branches` and `Compared`."""
+    return e.replace(lambda node: isinstance(node, (Branches, Compared)), lambda n: n.choice)
+
+
 def _of_branches(condition: Basic) -> Basic:
     """``Piecewise((u, q), (w, True)) > 0`` as ``(q & (u > 0)) | (~q & (w > 0))``."""
     choice = _first_choice(condition)

@@ -18,7 +18,7 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
 from sympy.core.relational import Relational
 
 from derive.canonical import canonical
-from derive.choices import Branches, Compared, written_in
+from derive.choices import Branches, Compared, as_choices, written_in
 from derive.cost import is_evaluated
 from derive.definition import Definition, Statement
 from derive.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
@@ -174,7 +174,7 @@ class Parts:
         its conditions compare, since these are computed whatever is chosen.
         """
         if isinstance(e, Reduction):
-            return self.inside(e)
+            return self.inside(as_choices(e))
         if isinstance(e, Relational) and not e.has(Branches, Compared, Piecewise):
             return e.func(*map(self.inside, e.args))
         if not e.args or not e.has(Reduction, Relational):

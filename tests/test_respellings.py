@@ -30,3 +30,12 @@ def test_a_respelled_forward_comes_out_as_good(forward):
         if said.startswith("dearer"):
             dearer.add((forward, spelling.name))
     assert dearer == {pair for pair in DEARER if pair[0] == forward}
+
+
+@pytest.mark.parametrize("forward", ["lstm_cell", "gru_cell", "biased_attention"])
+def test_a_block_in_one_line_is_as_safe_and_proved(forward):
+    """Its parts are what the usual spelling has names for."""
+    definition = forward_from(forward).definition
+    inlined = next(spelling for spelling in spellings if spelling.name == "inlined")
+    other = written(definition, inlined, SECONDS)
+    assert other.every_size and other.risk == 0, str(other)
