@@ -50,15 +50,23 @@ def _may_come_out(factor, choice: Piecewise, knowledge) -> bool:
     """A number, or a whole power of a scalar, or of a value that is summed up in the conditions:
     what else is made of one need not be defined where it is not chosen.
     """
+    if factor.is_number:
+        return True
     base, power = factor.as_base_exp()
-    if factor.is_number or not (isinstance(base, Tensor) and power.is_Integer and power > 0):
-        return bool(factor.is_number)
+    if not (isinstance(base, Tensor) and power.is_Integer and power > 0):
+        return False
+    return base.role == "scalar" or _is_summed_up(base, choice, knowledge)
+
+
+def _is_summed_up(value: Tensor, choice: Piecewise, knowledge) -> bool:
+    """Whether the conditions ask for what is computed along more axes from ``value``: then they do
+    not hide its entries.
+    """
     asked = Tuple(*(condition for _, condition in choice.args))
-    summed_up = axes_of(base) - axes_of(asked) and base.role == "statement"
-    made_of = knowledge.relations.is_made_of
-    return base.role == "scalar" or bool(
-        summed_up and any(made_of(t.name, base.name) for t in tensors_in(asked))
-    )
+    if value.role != "statement" or axes_of(value) <= axes_of(asked):
+        return False
+    relations = knowledge.relations
+    return any(relations.is_made_of(t.name, value.name) for t in tensors_in(asked))
 
 
 def cancel_in_choice(node, knowledge):

@@ -17,10 +17,6 @@ from derive.relations import relations_of
 from derive.symbols import tensors_in
 
 
-def reads_any(e: Expr, names: Container[str]) -> bool:
-    return any(t.name in names for t in tensors_in(e))
-
-
 def atomised(definition: Definition) -> Definition:
     """The same forward; statements keep their names, and what they are made of stands before. One
     that reads another name for a value stays as it is: that name has a gradient of its own.
@@ -32,7 +28,11 @@ def atomised(definition: Definition) -> Definition:
     for value in reversed(relations.values):  # a part belongs to the statement that it is met in
         user = own.get(value.tensor.name, user)
         e = value.expression
-        if value.tensor.name in own and reads_any(user.expression, relations.aliases):
+        if value.tensor.name in own and _reads_any(user.expression, relations.aliases):
             e = user.expression
         statements.append(Statement(value.tensor, e, user.place, user.block))
     return replace(definition, statements=tuple(reversed(statements)))
+
+
+def _reads_any(e: Expr, names: Container[str]) -> bool:
+    return any(t.name in names for t in tensors_in(e))
