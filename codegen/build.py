@@ -14,6 +14,7 @@ from sympy import Expr, Mul
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering import Lowering, sizes_used
+from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.program import (
     NUMBERS,
@@ -234,6 +235,9 @@ class _Builder:
             steps += self._labels_split()
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
+        if not lowering.rounds_as_autograd:
+            numbers = {p.name for p in parameters if p.role in NUMBERS}
+            steps = [fused(step, numbers) for step in steps]
         return Function(
             name,
             summary,

@@ -104,6 +104,18 @@ class Times(Value):
 
 
 @dataclass(frozen=True)
+class MulAdd(Value):
+    """``addend + left*right``, or ``addend - left*right`` where ``negative``, in one operation;
+    ``left`` may be a number.
+    """
+
+    addend: Value
+    left: Value
+    right: Value
+    negative: bool
+
+
+@dataclass(frozen=True)
 class Power(Value):
     base: Value
     exponent: Value

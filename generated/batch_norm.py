@@ -222,7 +222,7 @@ def batch_norm_forward(
     var = diff2.sum(0, keepdim=True) / (N - 1)
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
-    y = gain * xhat + bias
+    y = torch.addcmul(bias, gain, xhat)
     return BatchNormForward(y, gain, inv_std, xhat)
 
 
@@ -240,7 +240,7 @@ def batch_norm_backward(
     N = dy.shape[0]
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
-    dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)
+    dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)
     return BatchNormGradients(dx, dgain, dbias)
 
 

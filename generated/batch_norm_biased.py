@@ -298,7 +298,7 @@ def batch_norm_biased_forward(
     var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
-    y = gain[:, None] * xhat + bias[:, None]
+    y = torch.addcmul(bias[:, None], gain[:, None], xhat)
     return BatchNormBiasedForward(y, gain, inv_std, xhat)
 
 
@@ -323,7 +323,7 @@ def batch_norm_biased_backward(
     S = dy.shape[2]
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
-    dx = gain[:, None] * inv_std * (dy - dgain[:, None] / N / S * xhat - dbias[:, None] / N / S)
+    dx = gain[:, None] * inv_std * (torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S)
     return BatchNormBiasedGradients(dx, dgain, dbias)
 
 

@@ -303,7 +303,7 @@ def batch_norm_evaluation_forward(
         eps = _number("eps", eps)
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
-    y = gain[:, None] * xhat + bias[:, None]
+    y = torch.addcmul(bias[:, None], gain[:, None], xhat)
     return BatchNormEvaluationForward(y, x, running_mean, gain, inv_std)
 
 

@@ -310,9 +310,11 @@ def bce_with_logits_forward(
     """
     N = logits.shape[0]
     C = logits.shape[1]
-    losses_likelihood = (
-        pos_weight * torch.nn.functional.logsigmoid(logits) * target
-        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
+    losses_likelihood = torch.addcmul(
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target,
+        torch.nn.functional.softplus(logits, threshold=40),
+        1 - target,
+        value=-1,
     )
     losses = -losses_likelihood * weight
     loss = losses.sum() / C / N
@@ -339,7 +341,7 @@ def bce_with_logits_backward(
     """
     N = logits.shape[0]
     C = logits.shape[1]
-    dlogits = dloss / C / N * weight * (torch.sigmoid(logits) * (1 - (1 - pos_weight) * target) - pos_weight * target)
+    dlogits = dloss / C / N * weight * torch.addcmul(torch.sigmoid(logits) * (1 - (1 - pos_weight) * target), pos_weight, target, value=-1)
     dtarget = dloss / C / N * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsGradients(dlogits, dtarget)
 

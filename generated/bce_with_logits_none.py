@@ -302,9 +302,11 @@ def bce_with_logits_none_forward(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    likelihood = (
-        pos_weight * torch.nn.functional.logsigmoid(logits) * target
-        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
+    likelihood = torch.addcmul(
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target,
+        torch.nn.functional.softplus(logits, threshold=40),
+        1 - target,
+        value=-1,
     )
     losses = -likelihood * weight
     return BCEWithLogitsNoneForward(losses, logits, target, weight, pos_weight)
@@ -328,7 +330,7 @@ def bce_with_logits_none_backward(
 
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    dlogits = dlosses * weight * (torch.sigmoid(logits) * (1 - (1 - pos_weight) * target) - pos_weight * target)
+    dlogits = dlosses * weight * torch.addcmul(torch.sigmoid(logits) * (1 - (1 - pos_weight) * target), pos_weight, target, value=-1)
     dtarget = dlosses * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 

@@ -303,9 +303,11 @@ def bce_with_logits_sum_forward(
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    losses_likelihood = (
-        pos_weight * torch.nn.functional.logsigmoid(logits) * target
-        - torch.nn.functional.softplus(logits, threshold=40) * (1 - target)
+    losses_likelihood = torch.addcmul(
+        pos_weight * torch.nn.functional.logsigmoid(logits) * target,
+        torch.nn.functional.softplus(logits, threshold=40),
+        1 - target,
+        value=-1,
     )
     losses = -losses_likelihood * weight
     loss = losses.sum()
@@ -330,7 +332,7 @@ def bce_with_logits_sum_backward(
 
     Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    dlogits = dloss * weight * (torch.sigmoid(logits) * (1 - (1 - pos_weight) * target) - pos_weight * target)
+    dlogits = dloss * weight * torch.addcmul(torch.sigmoid(logits) * (1 - (1 - pos_weight) * target), pos_weight, target, value=-1)
     dtarget = dloss * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsSumGradients(dlogits, dtarget)
 

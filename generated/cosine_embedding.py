@@ -338,13 +338,17 @@ def cosine_embedding_backward(
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
     choice_losses_excess_target = torch.where(target == 1, -1, ((target == -1) & (losses_cosine - margin >= 0)).to(dloss.dtype))
-    dx1 = (
-        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x2
-        - dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term[:, None] * x1
+    dx1 = torch.addcmul(
+        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x2,
+        dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
+        x1,
+        value=-1,
     )
-    dx2 = (
-        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x1
-        - dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None] * x2
+    dx2 = torch.addcmul(
+        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x1,
+        dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
+        x2,
+        value=-1,
     )
     return CosineEmbeddingGradients(dx1, dx2)
 

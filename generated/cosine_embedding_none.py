@@ -330,13 +330,17 @@ def cosine_embedding_none_backward(
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
     dcosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0))
-    dx1 = (
-        dcosine[:, None] / norms[:, None] * x2
-        - dcosine[:, None] * cosine[:, None] / norms_term[:, None] * x1
+    dx1 = torch.addcmul(
+        dcosine[:, None] / norms[:, None] * x2,
+        dcosine[:, None] * cosine[:, None] / norms_term[:, None],
+        x1,
+        value=-1,
     )
-    dx2 = (
-        dcosine[:, None] / norms[:, None] * x1
-        - dcosine[:, None] * cosine[:, None] / norms_term_2[:, None] * x2
+    dx2 = torch.addcmul(
+        dcosine[:, None] / norms[:, None] * x1,
+        dcosine[:, None] * cosine[:, None] / norms_term_2[:, None],
+        x2,
+        value=-1,
     )
     return CosineEmbeddingNoneGradients(dx1, dx2)
 

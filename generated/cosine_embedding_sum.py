@@ -332,13 +332,17 @@ def cosine_embedding_sum_backward(
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
     dlosses_cosine = torch.where(target == 1, -dloss, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0))
-    dx1 = (
-        dlosses_cosine[:, None] / losses_norms[:, None] * x2
-        - dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None] * x1
+    dx1 = torch.addcmul(
+        dlosses_cosine[:, None] / losses_norms[:, None] * x2,
+        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
+        x1,
+        value=-1,
     )
-    dx2 = (
-        dlosses_cosine[:, None] / losses_norms[:, None] * x1
-        - dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None] * x2
+    dx2 = torch.addcmul(
+        dlosses_cosine[:, None] / losses_norms[:, None] * x1,
+        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
+        x2,
+        value=-1,
     )
     return CosineEmbeddingSumGradients(dx1, dx2)
 

@@ -427,7 +427,7 @@ def cross_entropy_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * (((1 - label_smoothing) * losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * losses_probs - label_smoothing / C * weight[:, None])
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, losses_counted[:, None], alpha=1 - label_smoothing) * losses_probs, weight[:, None], alpha=-(label_smoothing / C))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / counted_sum * losses_counted, 0).unsqueeze(1))
     return CrossEntropyGradients(dlogits)
 

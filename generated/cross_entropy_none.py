@@ -419,7 +419,7 @@ def cross_entropy_none_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * (((1 - label_smoothing) * counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * probs - label_smoothing / C * weight[:, None])
+    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, counted[:, None], alpha=1 - label_smoothing) * probs, weight[:, None], alpha=-(label_smoothing / C))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, (label_smoothing - 1) * dlosses * counted, 0).unsqueeze(1))
     return CrossEntropyNoneGradients(dlogits)
 

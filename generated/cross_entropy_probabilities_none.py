@@ -339,7 +339,7 @@ def cross_entropy_probabilities_none_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = dlosses[:, None] * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(logprobs) - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
+    dlogits = dlosses[:, None] * torch.addcmul((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(logprobs), weight[:, None], (1 - label_smoothing) * target + label_smoothing / C, value=-1)
     dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 

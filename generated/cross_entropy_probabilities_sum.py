@@ -347,7 +347,7 @@ def cross_entropy_probabilities_sum_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_probabilities_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = dloss * ((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(losses_logprobs) - weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C))
+    dlogits = dloss * torch.addcmul((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(losses_logprobs), weight[:, None], (1 - label_smoothing) * target + label_smoothing / C, value=-1)
     dtarget = dloss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 

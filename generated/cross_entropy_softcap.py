@@ -447,7 +447,7 @@ def cross_entropy_softcap_backward(
         raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
     if not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - torch.tanh(logits / cap) ** 2) * (((1 - label_smoothing) * loss_losses_counted[:, None] + label_smoothing * weight[:, None].sum(0, keepdim=True) / C) * loss_losses_probs - label_smoothing / C * weight[:, None]))
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - torch.tanh(logits / cap) ** 2) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, loss_losses_counted[:, None], alpha=1 - label_smoothing) * loss_losses_probs, weight[:, None], alpha=-(label_smoothing / C)))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2), 0).unsqueeze(1))
     return CrossEntropySoftcapGradients(dlogits)
 

@@ -276,12 +276,14 @@ def focal_forward(
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
     losses_probs = torch.sigmoid(logits)
     losses_met_term = 1 - target
-    losses_met = losses_probs * target + losses_met_term * (1 - losses_probs)
-    losses_balanced = alpha * target + (1 - alpha) * losses_met_term
+    losses_met = torch.addcmul(losses_probs * target, losses_met_term, 1 - losses_probs)
+    losses_balanced = torch.add(alpha * target, losses_met_term, alpha=1 - alpha)
     losses_balance = (losses_balanced if alpha >= 0 else logits.new_full((N,), 1))
-    losses_entropies_likelihood = (
-        torch.nn.functional.logsigmoid(logits) * target
-        - losses_met_term * torch.nn.functional.softplus(logits, threshold=40)
+    losses_entropies_likelihood = torch.addcmul(
+        torch.nn.functional.logsigmoid(logits) * target,
+        losses_met_term,
+        torch.nn.functional.softplus(logits, threshold=40),
+        value=-1,
     )
     losses_entropies = -losses_entropies_likelihood
     losses = (1 - losses_met) ** gamma * losses_balance * losses_entropies
@@ -310,14 +312,19 @@ def focal_backward(
         raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    choice_alpha_target = (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dloss.new_full((N,), 1))
+    choice_alpha_target = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dloss.new_full((N,), 1))
     losses_probs_again = torch.sigmoid(logits)
     losses_entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term_again = 1 - losses_probs_again * target - (1 - losses_probs_again) * (1 - target)
+    losses_term_again = torch.addcmul(
+        1 - losses_probs_again * target,
+        1 - losses_probs_again,
+        1 - target,
+        value=-1,
+    )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = dloss / N * choice_alpha_target * (power_gamma_losses_term_2 * (losses_probs_again * (1 - target) - target * (1 - losses_probs_again)) + torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again))
-    dtarget = dloss / N * (choice_alpha_target * (gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again) - power_gamma_losses_term_2 * logits) + (2 * alpha - 1 if alpha >= 0 else 0) * (losses_entropies_again * power_gamma_losses_term_2))
+    dlogits = dloss / N * choice_alpha_target * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again), power_gamma_losses_term_2, torch.addcmul(losses_probs_again * (1 - target), target, 1 - losses_probs_again, value=-1))
+    dtarget = dloss / N * torch.add(choice_alpha_target * torch.addcmul(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again), power_gamma_losses_term_2, logits, value=-1), losses_entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
     return FocalGradients(dlogits, dtarget)
 
 

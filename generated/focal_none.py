@@ -271,12 +271,14 @@ def focal_none_forward(
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     probs = torch.sigmoid(logits)
     met_term = 1 - target
-    met = probs * target + met_term * (1 - probs)
-    balanced = alpha * target + (1 - alpha) * met_term
+    met = torch.addcmul(probs * target, met_term, 1 - probs)
+    balanced = torch.add(alpha * target, met_term, alpha=1 - alpha)
     balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
-    entropies_likelihood = (
-        torch.nn.functional.logsigmoid(logits) * target
-        - met_term * torch.nn.functional.softplus(logits, threshold=40)
+    entropies_likelihood = torch.addcmul(
+        torch.nn.functional.logsigmoid(logits) * target,
+        met_term,
+        torch.nn.functional.softplus(logits, threshold=40),
+        value=-1,
     )
     entropies = -entropies_likelihood
     losses = (1 - met) ** gamma * balance * entropies
@@ -304,14 +306,19 @@ def focal_none_backward(
         raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
-    choice_alpha_target = (alpha * target + (1 - alpha) * (1 - target) if alpha >= 0 else dlosses.new_full((N,), 1))
+    choice_alpha_target = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dlosses.new_full((N,), 1))
     probs_again = torch.sigmoid(logits)
     entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
-    losses_term_again = 1 - probs_again * target - (1 - probs_again) * (1 - target)
+    losses_term_again = torch.addcmul(
+        1 - probs_again * target,
+        1 - probs_again,
+        1 - target,
+        value=-1,
+    )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = choice_alpha_target * dlosses * (power_gamma_losses_term_2 * (probs_again * (1 - target) - target * (1 - probs_again)) + torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again))
-    dtarget = dlosses * (choice_alpha_target * (gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again) - power_gamma_losses_term_2 * logits) + (2 * alpha - 1 if alpha >= 0 else 0) * (entropies_again * power_gamma_losses_term_2))
+    dlogits = choice_alpha_target * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
+    dtarget = dlosses * torch.add(choice_alpha_target * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
     return FocalNoneGradients(dlogits, dtarget)
 
 

@@ -232,7 +232,7 @@ def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> GEGLUGradients:
     Shapes: dy (*N,), gate (*N,), x (*N,).
     """
     erf_gate = torch.erf(0.7071067811865476 * gate)
-    dgate = dy * x * (erf_gate + 1 + 0.7978845608028654 * (torch.exp(-gate ** 2 / 2) * gate)) / 2
+    dgate = dy * x * torch.add(erf_gate + 1, torch.exp(-gate ** 2 / 2) * gate, alpha=0.7978845608028654) / 2
     dx = dy * gate * (erf_gate + 1) / 2
     return GEGLUGradients(dgate, dx)
 

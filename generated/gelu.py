@@ -224,7 +224,7 @@ def gelu_backward(dy: Tensor, x: Tensor) -> GELUGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
-    dx = dy * (torch.erf(0.7071067811865476 * x) + 1 + 0.7978845608028654 * (torch.exp(-x ** 2 / 2) * x)) / 2
+    dx = dy * torch.add(torch.erf(0.7071067811865476 * x) + 1, torch.exp(-x ** 2 / 2) * x, alpha=0.7978845608028654) / 2
     return GELUGradients(dx)
 
 

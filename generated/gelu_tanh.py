@@ -217,7 +217,7 @@ def gelu_tanh_forward(x: Tensor) -> GELUTanhForward:
 
     Shapes: x (*N,).
     """
-    t = torch.tanh(0.7978845608028654 * (x + 0.044715 * x ** 3))
+    t = torch.tanh(0.7978845608028654 * torch.add(x, x ** 3, alpha=0.044715))
     y = x * (t + 1) / 2
     return GELUTanhForward(y, x)
 
@@ -228,7 +228,7 @@ def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
 
     Shapes: dy (*N,), x (*N,).
     """
-    t_again = torch.tanh(0.7978845608028654 * (x + 0.044715 * x ** 3))
+    t_again = torch.tanh(0.7978845608028654 * torch.add(x, x ** 3, alpha=0.044715))
     dx = dy * (t_again + torch.ops.aten.tanh_backward(0.7978845608028654 * (x * (0.134145 * x ** 2 + 1)), t_again) + 1) / 2
     return GELUTanhGradients(dx)
 

@@ -341,7 +341,7 @@ def group_norm_backward(
     sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
     dbias = dy.sum((0, 2))
     dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
-    dx = (inv_std * (dxhat - (gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat).sum(2, keepdim=True) / K / S * xhat - dxhat.sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
+    dx = (inv_std * (torch.addcmul(dxhat, (gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat).sum(2, keepdim=True) / K / S, xhat, value=-1) - dxhat.sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
     dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
     return GroupNormGradients(dx, dgain, dbias)
 

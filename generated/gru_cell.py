@@ -321,9 +321,9 @@ def gru_cell_forward(
     proposed = from_state.select(1, 2)
     reset = torch.sigmoid(to_reset)
     update = torch.sigmoid(to_update)
-    to_candidate = from_input.select(1, 2) + proposed * reset
+    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
     candidate = torch.tanh(to_candidate)
-    y = h * update + candidate * (1 - update)
+    y = torch.addcmul(h * update, candidate, 1 - update)
     return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
 
 
@@ -369,7 +369,7 @@ def gru_cell_backward(
     dx = dfrom_input_term @ weight_ih
     dweight_ih = dfrom_input_term.mT @ x
     dbias_ih = dfrom_input_term.sum(0)
-    dh = dfrom_state_term @ weight_hh + dy * update
+    dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 

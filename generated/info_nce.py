@@ -285,15 +285,19 @@ def info_nce_backward(
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    dkey = (dsimilarity.mT @ query - dloss / N * query) / temperature
-    dquery = (dsimilarity @ key - dloss / N * key) / temperature
-    dqueries = (
-        dquery / query_length
-        - torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0) * query
+    dkey = torch.addcmul(dsimilarity.mT @ query, dloss / N, query, value=-1) / temperature
+    dquery = torch.addcmul(dsimilarity @ key, dloss / N, key, value=-1) / temperature
+    dqueries = torch.addcmul(
+        dquery / query_length,
+        torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
+        query,
+        value=-1,
     )
-    dkeys = (
-        dkey / key_length
-        - torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0) * key
+    dkeys = torch.addcmul(
+        dkey / key_length,
+        torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0),
+        key,
+        value=-1,
     )
     return InfoNCEGradients(dqueries, dkeys)
 

@@ -295,7 +295,7 @@ def instance_norm_forward(
     var = (diff ** 2).sum(2, keepdim=True) / S
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
-    y = gain[:, None] * xhat + bias[:, None]
+    y = torch.addcmul(bias[:, None], gain[:, None], xhat)
     return InstanceNormForward(y, gain, inv_std, xhat)
 
 
@@ -321,7 +321,7 @@ def instance_norm_backward(
     sum_dy_xhat = (dy * xhat).sum(2, keepdim=True)
     dgain = sum_dy_xhat[:, :, 0].sum(0)
     dbias = sum_dy[:, :, 0].sum(0)
-    dx = gain[:, None] * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
+    dx = gain[:, None] * inv_std * torch.addcmul(dy - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
     return InstanceNormGradients(dx, dgain, dbias)
 
 

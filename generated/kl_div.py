@@ -228,7 +228,7 @@ def kl_div_forward(x: Tensor, target: Tensor) -> KLDivForward:
     """
     N = x.shape[0]
     losses_information = torch.where(target == 0, 0, torch.log(target) * target)
-    losses = losses_information - target * x
+    losses = torch.addcmul(losses_information, target, x, value=-1)
     loss = losses.sum() / N
     return KLDivForward(loss, x, target)
 

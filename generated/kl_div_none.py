@@ -223,7 +223,7 @@ def kl_div_none_forward(x: Tensor, target: Tensor) -> KLDivNoneForward:
     Shapes: x (*N,), target (*N,).
     """
     information = torch.where(target == 0, 0, torch.log(target) * target)
-    losses = information - target * x
+    losses = torch.addcmul(information, target, x, value=-1)
     return KLDivNoneForward(losses, x, target)
 
 

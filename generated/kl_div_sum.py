@@ -223,7 +223,7 @@ def kl_div_sum_forward(x: Tensor, target: Tensor) -> KLDivSumForward:
     Shapes: x (*N,), target (*N,).
     """
     losses_information = torch.where(target == 0, 0, torch.log(target) * target)
-    losses = losses_information - target * x
+    losses = torch.addcmul(losses_information, target, x, value=-1)
     loss = losses.sum()
     return KLDivSumForward(loss, x, target)
 

@@ -262,7 +262,12 @@ def l2_normalize_backward(
     """
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
-    dx = dy / length - torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0) * y
+    dx = torch.addcmul(
+        dy / length,
+        torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0),
+        y,
+        value=-1,
+    )
     return L2NormalizeGradients(dx)
 
 

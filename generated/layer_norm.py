@@ -288,7 +288,7 @@ def layer_norm_forward(
     var = (diff ** 2).sum(1, keepdim=True) / C
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
-    y = gain * xhat + bias
+    y = torch.addcmul(bias, gain, xhat)
     return LayerNormForward(y, gain, inv_std, xhat)
 
 
@@ -313,7 +313,7 @@ def layer_norm_backward(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     dxhat = gain * dy
-    dx = inv_std * (dxhat - dxhat.sum(1, keepdim=True) / C - (dxhat * xhat).sum(1, keepdim=True) / C * xhat)
+    dx = inv_std * torch.addcmul(dxhat - dxhat.sum(1, keepdim=True) / C, (dxhat * xhat).sum(1, keepdim=True) / C, xhat, value=-1)
     return LayerNormGradients(dx, dgain, dbias)
 
 

@@ -229,7 +229,7 @@ def log_softmax_backward(dy: Tensor, y: Tensor) -> LogSoftmaxGradients:
 
     Shapes: dy (*N, C), y (*N, C).
     """
-    dx = dy - dy.sum(1, keepdim=True) * torch.exp(y)
+    dx = torch.addcmul(dy, dy.sum(1, keepdim=True), torch.exp(y), value=-1)
     return LogSoftmaxGradients(dx)
 
 

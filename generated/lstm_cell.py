@@ -341,7 +341,7 @@ def lstm_cell_forward(
     f = torch.sigmoid(to_f)
     g = torch.tanh(to_g)
     o = torch.sigmoid(to_o)
-    cell = c * f + g * i
+    cell = torch.addcmul(c * f, g, i)
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)

@@ -336,7 +336,7 @@ def mlp_forward(
     hpreact_var = hpreact_diff2.sum(0, keepdim=True) / (N - 1)
     hpreact_inv_std = (hpreact_var + eps) ** -0.5
     hpreact_xhat = hpreact_inv_std * hpreact_diff
-    hpreact = bngain * hpreact_xhat + bnbias
+    hpreact = torch.addcmul(bnbias, bngain, hpreact_xhat)
     h = torch.tanh(hpreact)
     logits = h @ W2 + b2
     loss_logit_maxes = logits.amax(1, keepdim=True)
@@ -400,7 +400,7 @@ def mlp_backward(
     dhpreact = torch.ops.aten.tanh_backward(dh, h)
     dbngain = (dhpreact * hpreact_xhat).sum(0)
     dbnbias = dhpreact.sum(0)
-    dhprebn = bngain * hpreact_inv_std * (dhpreact - dbnbias / N - dbngain / (N - 1) * hpreact_xhat)
+    dhprebn = bngain * hpreact_inv_std * torch.addcmul(dhpreact - dbnbias / N, dbngain / (N - 1), hpreact_xhat, value=-1)
     dembcat = dhprebn @ W1.mT
     dC = dloss.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
     dW1 = embcat.mT @ dhprebn

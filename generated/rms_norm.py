@@ -291,7 +291,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> R
     C = dy.shape[1]
     dgain = (inv_rms * dy * x).sum(0)
     dxhat = gain * dy
-    dx = inv_rms * (dxhat - inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C * x)
+    dx = inv_rms * torch.addcmul(dxhat, inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C, x, value=-1)
     return RMSNormGradients(dx, dgain)
 
 

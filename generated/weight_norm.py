@@ -233,7 +233,7 @@ def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Weig
     Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1).
     """
     dg = (dw * v).sum(1) / norm[:, 0]
-    dv = g[:, None] / norm * (dw - dg[:, None] / norm * v)
+    dv = g[:, None] / norm * torch.addcmul(dw, dg[:, None] / norm, v, value=-1)
     return WeightNormGradients(dv, dg)
 
 

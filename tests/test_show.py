@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from forwards import HEAD
 from rich.console import Console
-from sympy import expand
+from sympy import Symbol, exp, expand, sqrt
 
 import codegen.cache
 import codegen.passed
@@ -24,6 +24,7 @@ from derive.presentation.derivations import TOGETHER
 from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
 from derive.presentation.terminal import rendered, words_of
+from derive.presentation.unicode import unicode_formula
 from derive.symbols import tensors_in
 from derive.writing import MARK
 
@@ -160,6 +161,13 @@ def test_of_a_long_forward_an_overview_is_shown_and_opened_by_of(capsys, shown):
     assert "multiplied out" in opened and "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}" not in opened
 
 
+def test_one_over_a_sum_keeps_its_brackets():
+    x = Symbol("x", real=True)
+    shown = [unicode_formula(e) for e in (1 / (1 + exp(-x)), 1 / (2 * (1 + x)), 1 / sqrt(1 + x))]
+    shown = [text.replace("\N{MINUS SIGN}", "-") for text in shown]
+    assert shown == ["1/(1 + exp(-x))", "1/(2 + 2·x)", "1/√(1 + x)"]
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_formulas_and_remarks_stay_within_the_width(documents, width):
     for document in documents.values():
@@ -176,7 +184,10 @@ def test_formulas_and_remarks_stay_within_the_width(documents, width):
 def test_code_stands_beside_the_derivation(capsys):
     assert gradform(["show", "batch_norm", "--of", "x"]) == 0
     text = capsys.readouterr().out
-    assert "dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)" in text
+    assert (
+        "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
+        in text
+    )
     assert main(["show", "batch_norm", "--of", "x"]) == 0
     assert "The code" not in capsys.readouterr().out
 

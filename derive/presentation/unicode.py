@@ -84,7 +84,7 @@ class _Unicode(Formula):
 
     def _print_Pow(self, e: Pow, rational=False) -> str:
         if e.exp.is_Rational and e.exp.is_negative:
-            return f"1/{self._print(1 / e)}"
+            return f"1/{self.parenthesize(1 / e, PRECEDENCE['Pow'], strict=True)}"
         if e.exp.is_Integer:
             base = self.parenthesize(e.base, PRECEDENCE["Pow"], strict=True)
             return f"{base}{str(e.exp).translate(SUPERSCRIPTS)}"

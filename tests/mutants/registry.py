@@ -110,6 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.traversal": REST,
     "codegen.lowering.expressions": EMITTED,
     "codegen.lowering.frames": EMITTED,
+    "codegen.lowering.fused": ("test_fused.py", *EMITTED),
     "codegen.lowering.idioms": EMITTED,
     "codegen.lowering.indices": EMITTED,
     "codegen.lowering.nodes": EMITTED,

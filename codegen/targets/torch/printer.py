@@ -95,13 +95,19 @@ class Printer:
 
     def _Assign(self, step: p.Assign) -> str:
         line = f"{step.name} = {self.text(step.value)}"
-        if len(line) <= LONGEST or not isinstance(step.value, p.Plus) or len(step.value.terms) == 1:
+        if len(line) <= LONGEST:
             return line
-        terms = [
+        if isinstance(step.value, p.MulAdd):
+            function, arguments = self._fused(step.value)
+            parts = [f"{argument}," for argument in arguments]
+            return "\n".join([f"{step.name} = {function}(", *_indented(parts), "    )"])
+        if not isinstance(step.value, p.Plus) or len(step.value.terms) == 1:
+            return line
+        parts = [
             ("- " if negative else "+ " if i else "") + self.text(term, PRODUCT)
             for i, (term, negative) in enumerate(step.value.terms)
         ]
-        return "\n".join([f"{step.name} = (", *(f"        {term}" for term in terms), "    )"])
+        return "\n".join([f"{step.name} = (", *_indented(parts), "    )"])
 
     def _Default(self, step: p.Default) -> str:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
@@ -200,6 +206,19 @@ class Printer:
             sign = (" / " if divides else " * ") if text else ""
             text += sign + self.text(factor, SIGN if text else PRODUCT)
         return text, PRODUCT if len(value.factors) > 1 else SUM
+
+    def _MulAdd(self, value: p.MulAdd):
+        function, arguments = self._fused(value)
+        return f"{function}({', '.join(arguments)})", ATOM
+
+    def _fused(self, value: p.MulAdd) -> tuple[str, list[str]]:
+        """The function of torch, and its arguments."""
+        addend, right, sign = self.text(value.addend), self.text(value.right), "-" * value.negative
+        if self.is_number(value.left):
+            number = sign + self.text(value.left, SIGN if sign else SUM)
+            return "torch.add", [addend, right, f"alpha={number}"]
+        option = ["value=-1"] if value.negative else []
+        return "torch.addcmul", [addend, self.text(value.left), right, *option]
 
     def _Power(self, value: p.Power):
         exponent = value.exponent.value if isinstance(value.exponent, p.Number) else None
@@ -420,3 +439,8 @@ class Printer:
 
         spec = f"{word(value.left.dims)},{word(value.right.dims)}->{word(value.dims)}"
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
+
+
+def _indented(parts: Iterable[str]) -> list[str]:
+    """Lines inside of brackets."""
+    return [f"        {part}" for part in parts]
