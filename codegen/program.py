@@ -212,6 +212,30 @@ class Contract(Value):
     right: Value
     summed: tuple[str, ...]
 
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether both operands are matrices, or batches of as many, and so is the result."""
+        left, right, result = (
+            [dim.axis.name for dim in v.dims] for v in (self.left, self.right, self)
+        )
+        batch = result[:-2]
+        if len(self.summed) != 1 or not len(left) == len(right) == len(result) == len(batch) + 2:
+            return False
+        same = left[:-2] == batch and right[:-2] == batch
+        return same and {*self.summed} <= {*left[-2:]} & {*right[-2:]}
+
+
+@dataclass(frozen=True)
+class ContractAdd(Value):
+    """``addend + factor*product``, or ``addend - factor*product`` where ``negative``, in one
+    operation; ``product`` is of matrices, or of one batch of them, and ``factor`` is a number.
+    """
+
+    addend: Value
+    product: Contract
+    factor: Value
+    negative: bool
+
 
 @dataclass(frozen=True)
 class ArgMaxOf(Value):

@@ -303,7 +303,7 @@ def biased_attention_forward(
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)
-    scores = torch.add(bias, query @ key.mT, alpha=scale)
+    scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
     mask = (-math.inf < bias).to(query.dtype)
     scores_chosen = torch.where(mask != 0, scores, -math.inf)
     probs_kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)

@@ -457,7 +457,7 @@ def cross_entropy_z_loss_backward(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
     dexcess = dloss * z_weight
-    dlogits = torch.where(labels_kept[:, None] != 0, torch.addcmul((torch.addcmul(2 * dexcess / excess_sum * log_z[:, None], dloss * (1 - label_smoothing) / entropy_counted_sum, entropy_losses_counted[:, None]) + dloss * label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum) * entropy_losses_probs, dloss * label_smoothing / C / entropy_counted_sum, weight[:, None], value=-1), 0)
+    dlogits = torch.where(labels_kept[:, None] != 0, torch.addcmul(torch.addcmul(torch.addcmul(dloss * label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum, 2 * dexcess / excess_sum, log_z[:, None]), dloss * (1 - label_smoothing) / entropy_counted_sum, entropy_losses_counted[:, None]) * entropy_losses_probs, dloss * label_smoothing / C / entropy_counted_sum, weight[:, None], value=-1), 0)
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted, 0).unsqueeze(1))
     return CrossEntropyZLossGradients(dlogits)
 

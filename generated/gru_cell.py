@@ -313,8 +313,8 @@ def gru_cell_forward(
     """
     Gate = 3
     H = h.shape[1]
-    from_input = (x @ weight_ih.mT + bias_ih).unflatten(1, (Gate, H))
-    from_state = (h @ weight_hh.mT + bias_hh).unflatten(1, (Gate, H))
+    from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
+    from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))
     both = from_input + from_state
     to_reset = both.select(1, 0)
     to_update = both.select(1, 1)

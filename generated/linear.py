@@ -248,7 +248,7 @@ def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Lin
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
-    y = x @ weight + bias
+    y = torch.addmm(bias, x, weight)
     return LinearForward(y, x, weight)
 
 

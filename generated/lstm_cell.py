@@ -331,7 +331,7 @@ def lstm_cell_forward(
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
+    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
     gates = pre.unflatten(1, (Gate, H))
     to_i = gates.select(1, 0)
     to_f = gates.select(1, 1)

@@ -328,7 +328,7 @@ def mlp_forward(
         raise ValueError(f"mlp: eps must be above 0, got {eps}")
     emb = torch.nn.functional.embedding(contexts, C)
     embcat = emb.flatten(1, 2)
-    hprebn = embcat @ W1 + b1
+    hprebn = torch.addmm(b1, embcat, W1)
     hpreact_mean = hprebn.sum(0, keepdim=True) / N
     hpreact_diff = hprebn - hpreact_mean
     hpreact_diff = hpreact_diff - hpreact_diff.sum(0, keepdim=True) / N
@@ -338,7 +338,7 @@ def mlp_forward(
     hpreact_xhat = hpreact_inv_std * hpreact_diff
     hpreact = torch.addcmul(bnbias, bngain, hpreact_xhat)
     h = torch.tanh(hpreact)
-    logits = h @ W2 + b2
+    logits = torch.addmm(b2, h, W2)
     loss_logit_maxes = logits.amax(1, keepdim=True)
     loss_norm_logits = logits - loss_logit_maxes
     loss_counts = torch.exp(loss_norm_logits)

@@ -277,7 +277,7 @@ def rnn_cell_forward(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
+    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
     y = torch.tanh(pre)
     return RNNCellForward(y, x, h, weight_ih, weight_hh)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from codegen.lowering.fused import fused
-from codegen.program import Apply, Load, MulAdd, Number, Plus, Power, Times, values_in
+from codegen.program import Apply, Contract, Load, MulAdd, Number, Plus, Power, Times, values_in
 from codegen.targets.torch.printer import Printer
 from derive.layout import Dim
 from derive.symbols import Axis
@@ -15,6 +15,11 @@ N, C = Axis("N"), Axis("C")
 WHOLE, COLUMN = (Dim(N), Dim(C)), (Dim(N), Dim(C, one=True))
 x, y, z = (Load(name, dims=WHOLE) for name in "xyz")
 c, k, one = Load("c", dims=COLUMN), Load("k"), Number(Fraction(1))
+
+
+K = Axis("K")
+a, b = Load("a", dims=(Dim(N), Dim(K))), Load("b", dims=(Dim(C), Dim(K)))
+ab = Contract(a, b, ("K",), dims=WHOLE)
 
 
 def times(*factors):
@@ -40,6 +45,11 @@ CASES = {
     "-x + y * z": plus((x,), times(y, z)),
     "x * y + 1": plus(times(x, y), one),
     "x + y / z": plus(x, Times(((y, False), (z, True)), dims=WHOLE)),
+    "torch.addmm(x, a, b.mT)": plus(ab, x),
+    "torch.addmm(x, a, b.mT, alpha=k)": plus(x, times(k, ab)),
+    "torch.addmm(x, a, b.mT, alpha=-1)": plus(x, (ab,)),
+    "torch.addcmul(a @ b.mT, c, x)": plus(ab, times(c, x)),
+    "x + c * (a @ b.mT)": plus(x, times(c, ab)),
     "x + k * k": plus(x, Times(((k, False), (k, False)))),
 }
 
@@ -49,8 +59,9 @@ def test_a_product_that_is_added_is_one_operation(expected):
     printer, value = Printer({}, ["k"], "x"), CASES[expected]
     written = fused(value, {"k"})
     assert printer.text(written) == expected
-    numbers = {name: torch.randn(3, 4, dtype=torch.float64) for name in "xyz"}
-    names = {"torch": torch, "k": 0.7, "c": torch.randn(3, 1, dtype=torch.float64), **numbers}
+    shapes = {"x": (3, 4), "y": (3, 4), "z": (3, 4), "c": (3, 1), "a": (3, 5), "b": (4, 5)}
+    names = {name: torch.randn(shape, dtype=torch.float64) for name, shape in shapes.items()}
+    names |= {"torch": torch, "k": 0.7}
     both = [eval(printer.text(v), names) for v in (value, written)]
     torch.testing.assert_close(*both, rtol=1e-13, atol=1e-15)  # addcmul rounds once
     assert not any(isinstance(v, MulAdd) for v in values_in(value))

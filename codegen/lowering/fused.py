@@ -13,10 +13,22 @@ from fractions import Fraction
 from typing import TypeVar
 
 from codegen.lowering.frames import broadcast
-from codegen.program import Load, MulAdd, Number, Plus, Power, Step, Times, Value, is_number
+from codegen.program import (
+    Contract,
+    ContractAdd,
+    Load,
+    MulAdd,
+    Number,
+    Plus,
+    Power,
+    Step,
+    Times,
+    Value,
+    is_number,
+)
 
 Node = TypeVar("Node", Value, Step)
-TWO = Number(Fraction(2))
+ONE, TWO = Number(Fraction(1)), Number(Fraction(2))
 
 
 def fused(node: Node, numbers: Collection[str]) -> Node:
@@ -43,26 +55,29 @@ def _inside(item, numbers: Collection[str]):
 
 
 def _sum(value: Plus, numbers: Collection[str]) -> Value:
-    """From left to right, as it is added up; of the first two, the product second."""
+    """From left to right, as it is added up; a product does not come first where it need not."""
     terms = list(value.terms)
-    if (
-        len(terms) > 1
-        and _product(terms[0][0], numbers)
-        and not any(minus for _, minus in terms[:2])
-    ):
-        (first, _), (second, _) = terms[:2]
-        if not is_number(second, numbers) and _product(second, numbers) is None:
-            terms[:2] = [(second, False), (first, False)]
+    plain = [
+        t for t in terms if not t[1] and not is_number(t[0], numbers) and not _is_product(t[0])
+    ]
+    if _is_product(terms[0][0]) and not terms[0][1] and plain:
+        small = [t for t in plain if t[0].dims != value.dims]
+        first = small or plain[:1]
+        terms = [*first, *(t for t in terms if t not in first)]
     added, changed = terms[:1], False
     for term, negative in terms[1:]:
-        product, begun = _product(term, numbers), _plus(added)
-        if product is None or is_number(begun, numbers) or added == [(terms[0][0], True)]:
+        begun = _plus(added)
+        together = _fused(begun, term, negative, numbers)
+        if together is None or added == [(terms[0][0], True)]:
             added.append((term, negative))
         else:
-            dims = broadcast([begun.dims, term.dims])
-            added = [(MulAdd(begun, *product, negative, dims=dims), False)]
-            changed = True
+            added, changed = [(together, False)], True
     return _plus(added) if changed else value
+
+
+def _is_product(value: Value) -> bool:
+    factor, product = _product(value)
+    return factor is not None or isinstance(product, Contract)
 
 
 def _plus(terms: list[tuple[Value, bool]]) -> Value:
@@ -71,15 +86,31 @@ def _plus(terms: list[tuple[Value, bool]]) -> Value:
     return Plus(tuple(terms), dims=broadcast(term.dims for term, _ in terms))
 
 
-def _product(value: Value, numbers: Collection[str]) -> tuple[Value, Value] | None:
-    """The two that are multiplied last, if ``value`` is that: tensors, or a number and a tensor."""
+def _fused(addend: Value, term: Value, negative: bool, numbers: Collection[str]) -> Value | None:
+    """``addend`` and ``term``, a product that is added or subtracted, as one operation."""
+    if is_number(addend, numbers) or not term.dims:
+        return None
+    dims = broadcast([addend.dims, term.dims])
+    factor, product = _product(term)
+    if isinstance(product, Contract):
+        known = factor is None or is_number(factor, numbers)
+        if not known or not product.is_of_matrices or len(dims) > 3 or dims != product.dims:
+            return None
+        return ContractAdd(addend, product, factor or ONE, negative, dims=dims)
+    if factor is None or is_number(product, numbers):
+        return None
+    return MulAdd(addend, factor, product, negative, dims=dims)
+
+
+def _product(value: Value) -> tuple[Value | None, Value]:
+    """The two that are multiplied last, if ``value`` is that."""
     if isinstance(value, Power) and value.exponent == TWO and isinstance(value.base, Load):
-        return None if is_number(value, numbers) else (value.base, value.base)
-    if not isinstance(value, Times) or not value.dims:
-        return None
+        return value.base, value.base
+    if not isinstance(value, Times) or len(value.factors) < 2:
+        return None, value
     *before, (last, divides) = value.factors
-    if divides or not before or is_number(last, numbers):
-        return None
+    if divides:
+        return None, value
     if len(before) == 1:
         return before[0][0], last
     return Times(tuple(before), dims=broadcast(factor.dims for factor, _ in before)), last

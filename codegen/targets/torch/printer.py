@@ -405,24 +405,28 @@ class Printer:
         """``left @ right``, transposed as needed, where both are matrices (of a batch that they
         share).
         """
-        left, right, result = (
-            [dim.axis.name for dim in v.dims] for v in (value.left, value.right, value)
-        )
-        batch = result[:-2]
-        plain = len(value.summed) == 1 and len(left) == len(right) == len(result) == len(batch) + 2
-        if not plain or left[:-2] != batch or right[:-2] != batch:
+        if not value.is_of_matrices:
             return None
+        return " @ ".join(self._matrices(value)), PRODUCT
+
+    def _matrices(self, value: p.Contract) -> tuple[str, str]:
+        """What is multiplied, in the order and the way round in which the result comes out."""
         (summed,) = value.summed
-        if summed not in left[-2:] or summed not in right[-2:]:
-            return None
-        first = self.tight(value.left) + ("" if left[-1] == summed else ".mT")
-        second = self.tight(value.right) + ("" if right[-2] == summed else ".mT")
-        rows = next(axis for axis in left[-2:] if axis != summed)
-        if rows == result[-2]:
-            return f"{first} @ {second}", PRODUCT
-        first = self.tight(value.left) + (".mT" if left[-1] == summed else "")
-        second = self.tight(value.right) + (".mT" if right[-2] == summed else "")
-        return f"{second} @ {first}", PRODUCT
+        left, right = ([dim.axis.name for dim in v.dims] for v in (value.left, value.right))
+        first, second = self.tight(value.left), self.tight(value.right)
+        if value.dims[-2].axis.name in left:
+            turned = left[-1] != summed, right[-2] != summed
+        else:
+            (first, second), turned = (second, first), (right[-1] != summed, left[-2] != summed)
+        return first + ".mT" * turned[0], second + ".mT" * turned[1]
+
+    def _ContractAdd(self, value: p.ContractAdd):
+        function = "torch.addmm" if len(value.product.dims) == 2 else "torch.baddbmm"
+        arguments = [self.text(value.addend), *self._matrices(value.product)]
+        if value.negative or value.factor != p.Number(Fraction(1)):
+            sign = "-" * value.negative
+            arguments.append(f"alpha={sign}{self.text(value.factor, SIGN if sign else SUM)}")
+        return f"{function}({', '.join(arguments)})", ATOM
 
     def _einsum(self, value: p.Contract):
         letters: dict[str, str] = {}

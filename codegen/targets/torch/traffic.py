@@ -18,6 +18,7 @@ from codegen.program import (
     Arrange,
     Assign,
     Contract,
+    ContractAdd,
     Expand,
     Function,
     Gathered,
@@ -131,6 +132,10 @@ class _Counting:
             return self._folded([factor for factor, _ in value.factors])
         if isinstance(value, Pullback):
             return self._pulled_back(value)
+        if isinstance(value, ContractAdd):
+            read = [value.addend, value.product.left, value.product.right]
+            stored, before = self._all(read)
+            return _Stored(value.dims), [*before, (stored, _Stored(value.dims))]
         stored, before = self._all(operands(value))
         if isinstance(value, Pick):  # of the operand, only what is picked
             stored = [_Stored(value.dims), self._made(value.index)[0]]
