@@ -67,7 +67,7 @@ def test_what_is_larger_than_the_choice_is_touched_once(tmp_path):
     _, _, result = generated(forward_file(tmp_path, "Unit", UNIT), tmp_path)
     backward = result.text.partition("def unit_backward")[2]
     line = next(line for line in backward.split("\n") if line.strip().startswith("dx = "))
-    assert "torch.where(" in line and line.endswith("* y")
+    assert "torch.where(" in line and line.endswith(", y, value=-1)")
 
 
 @pytest.mark.parametrize("name", ["limit", "zlimit"])
