@@ -73,8 +73,9 @@ def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
     dividing = {divisor for _, e in pairs for divisor in divisors(e)}
     deciding = {compared for _, e in pairs for compared in _compared(e)}
     for value in sorted(read, key=lambda t: relations.position[t.name]):
-        if value.name in relations.logarithms:
-            yield from _logarithms(*relations.logarithms[value.name], knowledge)
+        for logarithm, (equal, by) in relations.solved["logarithm"].items():
+            if logarithm.args[0].name == value.name:
+                yield from _logarithms(logarithm.args[0], equal, by, knowledge)
         if _is_computed_again(value, value in dividing, knowledge, value in deciding):
             once = relations.unfolded(value)
             for definition in dict.fromkeys((once, _in_full(once, knowledge))):

@@ -185,7 +185,7 @@ def _recognise(node, knowledge):
 
 def _eliminate(node, knowledge):
     if isinstance(node, Tensor) and node.role in ("input", "statement"):
-        found = knowledge.relations.eliminations.get(node.name)
+        found = knowledge.relations.eliminations.get(node.at_home)
         if found is not None:
             return along(found, node)
     return None

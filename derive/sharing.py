@@ -15,8 +15,8 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
 
 from derive.choices import Compared
 from derive.cost import is_contraction
+from derive.equations import is_share
 from derive.nodes import OneHot, Reduction, Sum, sums_in
-from derive.shares import is_share
 from derive.statements import known_signs
 from derive.steps import Record
 from derive.symbols import Axis, Tensor, axes_of, is_constant, is_number_or_size, tensors_in

@@ -77,6 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.rewriting": REST,
     "derive.facts": (*REST, "test_steps.py::test_facts_about_the_forward_are_found_and_not_listed"),
     "derive.parts": ("test_risks.py", *REST),
+    "derive.equations": ("test_equations.py", "test_identities.py", *REST),
     "derive.relations": ("test_risks.py", *REST),
     "derive.factoring": (*REST, "test_check.py"),
     "derive.common_sums": REST,

@@ -1,0 +1,99 @@
+"""A definition that is solved for another of its members is true: both sides are evaluated, on
+definitions made for that and on all of the gallery.
+"""
+
+import pytest
+from evaluate import Numbers, close
+from sympy import exp, log, sqrt, tanh
+
+from derive.declarations import Input, Scalar
+from derive.equations import table
+from derive.forward import Forward
+from derive.library import list_forwards
+from derive.nodes import OneHot, Sum
+from derive.proof import batches_of
+from derive.relations import relations_of
+from derive.symbols import Axis, Tensor, axes_of
+
+N, C = Axis("N"), Axis("C")
+
+
+class Example(Forward):
+    x = Input(N, C)
+    w = Input(N, C)
+    g = Input(N)
+    s = Scalar(2)
+
+    root = 1 / sqrt(g**2 + 1)
+    scaled = x * root
+    cubed = (1 + w**2) ** 3 * (x**2 + 1)
+    growing = x * exp(w)
+    squared = w**2
+    length = sqrt(Sum(squared, C) / C)
+    bent = 2 * tanh(x) + s
+    scaled_bent = s * tanh(w) + 1
+    gate = 1 / (1 + exp(-w))
+    whole = 1 + exp(x + w)
+    total = Sum(exp(x), C)
+    level = 3 * log(total) - x
+    hidden = x * log(1 + w**2)
+    y = (
+        Sum(scaled * cubed * growing + bent * gate * scaled_bent, C) * length
+        + Sum(level * whole + hidden, C)
+        + total
+    )
+
+
+D = Example.definition
+RELATIONS = relations_of(D)
+x, w, g = D.inputs
+named = {name: statement.tensor for name, statement in D.by_name.items()}
+
+# For every way, what the example is solved for by it.
+SOLVED = {
+    "factor": {x},
+    "function": {tanh(x), exp(-w), RELATIONS.with_parts(exp(x + w))},
+    "logarithm": {log(named["total"])},
+    "reduction": {Sum.over(named["squared"], [C]), Sum.over(exp(x), [C])},
+    "reduction of powers": {Sum.over(w**2, [C])},
+    "remainder": {1 - named["gate"], 1 - 1 / named["whole"]},
+}
+
+
+# What it is not solved for: a root has two signs, a scalar may be 0, exp(w) is no tensor.
+OPEN = {
+    "factor": {w, g, named["gate"]},
+    "function": {tanh(w), exp(w)},
+    "logarithm": {log(1 + w**2)},
+}
+
+
+def assert_all_hold(relations, seed):
+    definition = relations.definition
+    sizes = definition.sizes_from(batches_of(definition)[0])
+    hots = (hot for value in relations.values for hot in value.expression.atoms(OneHot))
+    indexed = {hot.operand.name: hot.axis for hot in hots if isinstance(hot.operand, Tensor)}
+    numbers = Numbers(sizes, seed, relations.values, indexed)
+    for name, found in relations.solved.items():
+        for member, (equal, value) in found.items():
+            axes = definition.in_order(axes_of(member) | axes_of(equal))
+            sides = numbers.entries(member, axes), numbers.entries(equal, axes)
+            assert all(map(close, *sides)), f"{name}: {member} = {equal}, by {value.tensor}"
+
+
+def test_every_way_has_what_it_solves():
+    assert SOLVED.keys() == table.keys()
+    for name, members in SOLVED.items():
+        assert members <= RELATIONS.solved[name].keys(), name
+    for name, members in OPEN.items():
+        assert not members & RELATIONS.solved[name].keys(), name
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_member_is_what_it_is_said_to_equal(seed):
+    assert_all_hold(RELATIONS, seed)
+
+
+@pytest.mark.parametrize("forward", list_forwards(), ids=lambda forward: forward.definition.snake)
+def test_in_the_gallery_too(forward):
+    assert_all_hold(relations_of(forward.definition), 1)
