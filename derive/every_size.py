@@ -14,10 +14,10 @@ contracted, bound indices numbered. Where that does not bring the difference to 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import chain, permutations, product
 
 import sympy
 from sympy import (
@@ -236,16 +236,16 @@ def vanishes(e: Expr) -> bool:
     return is_zero(e) or _vanishes_under_sums(e)
 
 
-def _without_own_indicators(product: Mul) -> Expr:
+def _without_own_indicators(whole: Mul) -> Expr:
     """u*[u is not 0] = u."""
-    powers = product.as_powers_dict()
+    powers = whole.as_powers_dict()
     known = {
         _indicator(condition)
         for base, power in powers.items()
         if isinstance(base, (Symbol, Indexed)) and power.is_positive
         for condition in (Ne(base, 0), Ne(0, base))
     }
-    return Mul(*(f for f in product.args if f not in known))
+    return Mul(*(f for f in whole.args if f not in known))
 
 
 def _vanishes_under_sums(e: Expr) -> bool:
@@ -371,10 +371,9 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
         else:
             factors.append(factor)
     if len(factors) > 1 or factors[0] != term:
-        product = _multiplied_out(Mul(*factors))
-        if isinstance(product, Add):
-            return _summed(product, variables, bounds)
-        term = product
+        term = _multiplied_out(Mul(*factors))
+        if isinstance(term, Add):
+            return _summed(term, variables, bounds)
     for variable in list(variables):
         contracted = _contracted(term, variable)
         if contracted is not None:
@@ -412,7 +411,7 @@ def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
         return Mul(*(_numbered(part, own, bounds) for part, own in groups))
     best = None
     first = _first_free_number(inside)  # a bound index inside of this sum keeps its own
-    for order in permutations(carried):
+    for order in _orders(inside, carried, bounds):
         names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order, first)}
         candidate = IndexedSum(
             inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str)
@@ -420,6 +419,21 @@ def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
         if best is None or str(candidate) < str(best):
             best = candidate
     return best
+
+
+def _orders(inside: Expr, carried: list[Symbol], bounds) -> Iterator[tuple[Symbol, ...]]:
+    """The orders of the indices that are tried: sorted by where each stands, whatever the others
+    are called, and those that stand alike in every order.
+    """
+    if len(carried) == 2:
+        return permutations(carried)
+    alike: dict[str, list[Symbol]] = {}
+    for own in carried:
+        others = {v: Symbol(f"other_{bounds[v]}", integer=True) for v in carried}
+        place = str(inside.xreplace(others | {own: Symbol(f"own_{bounds[own]}", integer=True)}))
+        alike.setdefault(place, []).append(own)
+    groups = (permutations(alike[place]) for place in sorted(alike))
+    return (tuple(chain.from_iterable(order)) for order in product(*groups))
 
 
 def _first_free_number(e: Expr) -> int:

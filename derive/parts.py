@@ -349,11 +349,11 @@ def _scalar(e: Expr) -> bool:
     return getattr(e, "role", "scalar") == "scalar"
 
 
-def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
+def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> Expr:
     """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
-    of it.
+    of it; if that is asked for, sums and products among other terms and factors too.
     """
-    exact, sums, roots = _by_form(tuple(parts))
+    exact, sums, roots, definitions = _by_form(tuple(parts))
 
     def named(node):
         if node in exact:
@@ -363,6 +363,14 @@ def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
             if primitive in sums:
                 own, tensor = sums[primitive]
                 return factor / own * tensor
+            if factor != 1 and (found := named(primitive)) is not None:
+                return factor * found
+            centred = _with_own_sums(node, definitions)
+            if centred != node:
+                return named(centred) or centred
+        if among_others and isinstance(node, (Add, Mul)):
+            shorter = next(filter(None, (_shortened(node, p, t) for p, t in exact.items())), None)
+            return shorter and (named(shorter) or shorter)
         if (
             isinstance(node, Pow)
             and node.base in roots
@@ -375,7 +383,7 @@ def with_names(e: Expr, parts: Iterable[Value]) -> Expr:
             return part.tensor**ratio if matches else None
         return None
 
-    return everywhere(e, named)
+    return everywhere(e, named, opaque=())
 
 
 def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
@@ -389,12 +397,36 @@ def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
 @lru_cache(maxsize=64)
 def _by_form(parts: tuple[Value, ...]):
     """The tensors of parts by what they are; those of sums, with their factors, by the sum without
-    it; and the parts that are powers by their base.
+    it; the parts that are powers by their base; and the sums by their tensors.
     """
     exact = {part.expression: part.tensor for part in parts}
     sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
     roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
-    return exact, sums, roots
+    return exact, sums, roots, {t: e for e, t in exact.items() if isinstance(e, Add)}
+
+
+def _shortened(e: Expr, part: Expr, tensor: Tensor) -> Expr | None:
+    """``e`` with the terms or factors of ``part``, if they are among its own, under their name."""
+    if isinstance(e, Add) and isinstance(part, Add):
+        for sign in (1, -1):
+            terms = {sign * term for term in part.args}
+            if terms < {*e.args}:
+                return sign * tensor + Add(*(term for term in e.args if term not in terms))
+    if isinstance(e, Mul) and isinstance(part, Mul):
+        powers = e.as_powers_dict()
+        ratios = [powers[base] / power for base, power in part.as_powers_dict().items()]
+        if all(ratio.is_number and ratio >= 1 for ratio in ratios):
+            return tensor * e / part
+    return None
+
+
+def _with_own_sums(e: Add, definitions: Mapping[Tensor, Add]) -> Expr:
+    """``u - Sum(u, N)/N`` where the terms of a part ``u`` stand among those of the whole."""
+    for total in _reductions_in(e):
+        own = definitions.get(total.operand)
+        if own is not None and {*own.args} < {*e.args}:
+            return total.operand + Add(*(term for term in e.args if term not in own.args))
+    return e
 
 
 def _primitive(e: Add) -> tuple[Expr, Expr]:

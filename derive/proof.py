@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 
-from sympy import Dummy, Expr, Integer, Piecewise, exp
+from sympy import Add, Dummy, Expr, Integer, Mul, Piecewise, S, exp
 
 from derive.chain import Adjoint, Chain, adjoint_of, derive_chain
 from derive.chain_proof import shown_adjoint
@@ -47,6 +47,7 @@ from derive.nodes import ArrayNode, Peak, along
 from derive.parts import in_full
 from derive.relations import Relations
 from derive.symbols import Axis, Tensor, size_divisors, tensors_in
+from derive.traversal import everywhere
 
 SMALL = (2, 3, 4)
 LARGEST = 12  # the most that is added to them
@@ -266,7 +267,8 @@ class Proofs:
             steps += [parts[t.name] for t in inner]
             e = written_in(e, {t: along(parts[t.name].expression, t) for t in inner})
         left, right = map(self._in_parts, (adjoint.expression, e))
-        found = self._shown(Equality(self.values, adjoint.of.home, left, right), WITHIN[0])
+        claim = Equality(self.values, adjoint.of.home, left, right)
+        found = next(filter(None, (self._shown(claim, most) for most in WITHIN[:-1])), None)
         grounds = [*map(self.step, dict.fromkeys(steps)), *self.respelled]
         return None if found is None else Shown(adjoint.tensor, [found], grounds)
 
@@ -388,7 +390,7 @@ class Proofs:
     def _in_parts(self, e: Expr) -> Expr:
         """``e`` with what is a part of the forward under its name, if it is the same then."""
         relations = self.form.relations
-        named = relations.with_parts(e)
+        named = relations.with_parts(e, among_others=True)
         both = (without_parts(named, relations), without_parts(e, relations))
         return named if named == e or _are_the_same(*both) else e
 
@@ -515,7 +517,16 @@ def _are_the_same(a: Expr, b: Expr) -> bool:
             return entries.setdefault(e, Dummy(real=True, positive=e.is_positive or None))
         return with_args(e, map(entry, e.args)) if e.args else e
 
+    a, b = (everywhere(e, _with_numbers_outside, opaque=()) for e in (a, b))
     return a == b or is_zero(entry(a) - entry(b))
+
+
+def _with_numbers_outside(e: Expr) -> Expr | None:
+    """``(2*a + 2*b)*c`` as ``2*(a + b)*c``."""
+    if not isinstance(e, Mul) or not any(isinstance(f, Add) for f in e.args):
+        return None
+    parts = [f.primitive() if isinstance(f, Add) else (S.One, f) for f in e.args]
+    return Mul(*(number for number, _ in parts), *(f for _, f in parts))
 
 
 def _failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:

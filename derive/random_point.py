@@ -35,6 +35,7 @@ from sympy.logic.boolalg import And, Not, Or
 from derive.choices import Branches, Compared
 from derive.exact import Indicator
 from derive.small_batch import LargestOf
+from derive.traversal import parts_of
 
 ROUNDING = 4 * float_info.epsilon  # relative, of one operation
 SAFE = 100  # times the bound of rounding: the functions are as good as their library
@@ -76,7 +77,8 @@ class RandomPoint:
 
     def _note_asked(self, e: Expr) -> None:
         """The numbers that scalars are compared with: drawn at random, they would never be met."""
-        for node in sorted(e.atoms(Eq, Ne), key=lambda node: node.sort_key()):
+        equalities = {node for node in parts_of(e) if isinstance(node, (Eq, Ne))}
+        for node in sorted(equalities, key=lambda node: node.sort_key()):
             scalar, number = node.args if node.args[0].is_Symbol else node.args[::-1]
             if scalar.is_Symbol and number.is_number:
                 self.asked.setdefault(scalar, []).append(float(number))

@@ -93,11 +93,11 @@ class Relations:
     def size(self, axis: Axis) -> Axis:
         return self.definition.size(axis)
 
-    def with_parts(self, e: Expr) -> Expr:
+    def with_parts(self, e: Expr, among_others: bool = False) -> Expr:
         """``e`` with every part of the forward under its name, also where a number stands before
-        it.
+        it, and if that is asked for among other terms and factors.
         """
-        return with_names(e, self.parts) if self.parts else e
+        return with_names(e, self.parts, among_others) if self.parts else e
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""

@@ -35,7 +35,8 @@ from derive.nodes import (
     Sum,
     Unflatten,
 )
-from derive.symbols import Axis, Tensor
+from derive.symbols import Axis, Tensor, axes_of, ordered
+from derive.traversal import parts_of
 
 Index = tuple[int, ...]
 Entries = dict[Index, Expr]
@@ -73,7 +74,7 @@ def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
     which of those is.
     """
     selected = {}
-    for indicator in e.atoms(Indicator):
+    for indicator in {part for part in parts_of(e) if isinstance(part, Indicator)}:
         values = tuple(with_definitions(value, definitions) for value in indicator.values)
         if values != indicator.values:
             place = indicators(indicator.group, len(values), indicator.values).index(indicator)
@@ -149,6 +150,7 @@ class SmallBatch:
         self.sizes = definition.sizes_from({axis: int(size) for axis, size in sizes.items()})
         self._entries: dict[str, Entries] = {}
         self._computed: dict[str, Entries] = {}
+        self._scalars: dict[tuple[Expr, tuple[int, ...]], Expr] = {}
 
     def indices(self, axes) -> Iterator[Index]:
         return product(*(range(self.sizes[axis]) for axis in axes))
@@ -235,6 +237,15 @@ class SmallBatch:
         return found or [(axis, place)]
 
     def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
+        """What stands in several places, or is read at several, is written out once."""
+        if values or not e.args or isinstance(e, Tensor):
+            return self._written_out(e, at, values)
+        place = e, tuple(at[axis] for axis in ordered(axes_of(e)))
+        if place not in self._scalars:
+            self._scalars[place] = self._written_out(e, at, values)
+        return self._scalars[place]
+
+    def _written_out(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
         if isinstance(e, Tensor):
             entries = values[e.name] if e.name in values else self.entries(e)
             return entries[tuple(at[axis] for axis in e.axes)]
