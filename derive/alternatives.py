@@ -19,8 +19,9 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp,
 from derive.choices import Compared, written_in
 from derive.cost import is_evaluated
 from derive.facts import Facts
-from derive.nodes import ArgMax, Max, Sum, along
+from derive.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.parts import Value
+from derive.relations import Relations
 from derive.risks import divisors, preference
 from derive.steps import Record, Step
 from derive.symbols import Tensor, axes_of, is_constant, tensors_in
@@ -160,8 +161,17 @@ def _logarithms(
                 e, lambda node: _exponentials_merged(node, divisor, logarithm, finished)
             ),
         )
-    if axes_of(logarithm) <= axes_of(divisor):
+    if axes_of(logarithm) <= axes_of(divisor) and _depends_on_others(divisor, relations):
         yield Rewriting("logarithm", why, alone)
+
+
+def _depends_on_others(value: Tensor, relations: Relations) -> bool:
+    """Whether other entries are needed for an entry: such a value cannot be computed again where it
+    is read.
+    """
+    e = relations.unfolded(value)
+    known = (t for t in tensors_in(e) if t.name in relations.by_name)
+    return e.has(ArrayNode) or any(_depends_on_others(t, relations) for t in known)
 
 
 def _exponentials_merged(

@@ -8,7 +8,7 @@ from derive.library import forward_from
 SECONDS = 60
 FORWARDS = (
     *("sigmoid", "silu", "softmax", "log_softmax", "logsumexp", "masked_softmax"),
-    *("layer_norm", "l2_normalize", "softmax_nll", "rms_norm"),
+    *("layer_norm", "l2_normalize", "softmax_nll", "rms_norm", "bce_with_logits_none"),
 )
 # What is dearer than it might be: safe and proved all the same.
 DEARER = {
