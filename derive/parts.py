@@ -152,12 +152,23 @@ class Parts:
             return self.reciprocal(e)
         if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
             inside = self.inside if isinstance(e, Pow) else self.argument
-            rebuilt = e.func(*map(inside, e.args))
+            operands = [inside(arg) for arg in e.args]
+            if isinstance(e, Pow) and self._is_of_a_reduction(operands[0]):
+                operands[0] = self.part(operands[0])
+            rebuilt = e.func(*operands)
             return self.part(rebuilt) if e in self.repeated else rebuilt
         if e.is_Piecewise:
             rebuilt = with_names(self.chosen(e), self.found_values())
             return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
+
+    def _is_of_a_reduction(self, e: Expr) -> bool:
+        """Whether ``e`` is a function of a reduction: smaller than what it is read in."""
+        if not isinstance(e, Function) or not is_evaluated(e) or not isinstance(e.args[0], Tensor):
+            return False
+        name = e.args[0].name
+        known = {t.name: d for d, t in self.found.items()} | self.spelled
+        return isinstance(known.get(name), Reduction)
 
     def with_own_sums(self, e: Add) -> Expr:
         """``u - Sum(u, N)/N`` where ``u`` is a sum, whose terms stand among those of the whole."""
@@ -209,12 +220,14 @@ class Parts:
         return self.part(e) if computed and _is_quotient(e) else e
 
     def part(self, e: Expr) -> Tensor:
-        if e in self.found:
-            return self.found[e]
+        if e in self.found or isinstance(e, Tensor):
+            return self.found.get(e, e)
         same = with_names(e, self.found_values())
-        if not isinstance(e, Tensor) and same == e:
-            return self.named(e, self.name_of(e))
-        return same
+        is_multiple = type(same) is not type(e) or isinstance(e, Mul)
+        is_power = isinstance(e, Pow) and same.as_base_exp()[1] != e.exp
+        if same != e and (is_multiple or is_power):  # of another
+            return same
+        return self.found.get(same) or self.named(same, self.name_of(same))
 
     def scaled(self, e: Expr, words: str) -> Tensor:
         """The value ``e`` that follows from the others; one for all that are equal."""
