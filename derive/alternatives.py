@@ -21,6 +21,7 @@ from derive.cost import is_evaluated
 from derive.facts import Facts
 from derive.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.parts import Value
+from derive.recomputation import computed_from, places_of
 from derive.relations import Relations
 from derive.risks import divisors, preference
 from derive.steps import Record, Step
@@ -77,10 +78,22 @@ def _rewritings(pairs: Pairs, knowledge: Facts) -> Iterator[Rewriting]:
         for logarithm, (equal, by) in relations.solved["logarithm"].items():
             if logarithm.args[0].name == value.name:
                 yield from _logarithms(logarithm.args[0], equal, by, knowledge)
+        if _is_named_again(value, pairs, read, knowledge):
+            continue
         if _is_computed_again(value, value in dividing, knowledge, value in deciding):
             once = relations.unfolded(value)
             for definition in dict.fromkeys((once, _in_full(once, knowledge))):
                 yield _unfolding(value, definition)
+
+
+def _is_named_again(value: Tensor, pairs: Pairs, read: set[Tensor], knowledge: Facts) -> bool:
+    """Whether ``value`` is computed again once, under a name (``recomputation.py``): it takes more
+    than one operation, and would be written out more than once.
+    """
+    if sum(len(places_of(value, e)) for _, e in pairs) < 2:
+        return False
+    again = computed_from(read, value, knowledge)
+    return again is not None and again.count_ops() > 1
 
 
 def _unfolding(value: Tensor, definition: Expr) -> Rewriting:

@@ -333,7 +333,7 @@ def _arranged(
         knowledge,
         tuple(record.steps),
         tuple(fact for fact in knowledge.found.values() if fact),
-        cost_of(pairs, chain.definition.output),
+        cost_of(pairs, chain.definition.output, relations.results),
         again,
     )
 
@@ -546,7 +546,16 @@ def _worth_trying(chain: Chain) -> list[str]:
         near = [*own, *(t for b in readers[adjoint.name] for t in read[b.name])]
         return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
 
-    return [a.name for a in chain.adjoints if len(readers[a.name]) > 1 and is_largest(a)]
+    several: set[str] = set()
+    wanted_whole = _met_in_contractions(chain)
+    named = {
+        a.name for a in chain.adjoints if a.name in wanted_whole and _is_computed(a.expression)
+    }
+    for adjoint in reversed(chain.adjoints):
+        reading = readers[adjoint.name]
+        if len(reading) > 1 or any(b.name in several - named for b in reading):
+            several.add(adjoint.name)
+    return [a.name for a in chain.adjoints if a.name in several - named and is_largest(a)]
 
 
 def with_statements(form: ClosedForm, statements) -> ClosedForm:

@@ -1,7 +1,9 @@
 """What a closed form costs, counted and not measured: the measure by which one is chosen.
 
 A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a
-matrix product, or the evaluation of a statement that is no reduction. The order of importance:
+matrix product, or the evaluation of a statement that is no reduction. What is computed entry by
+entry on the way to such statements, and is neither asked for nor reduced, is at hand in the pass:
+its name costs nothing. The order of importance:
 
 1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long. The inputs
    and the output are there anyway; any other value of the forward was first written for the
@@ -19,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from sympy import Abs, Add, Expr, Function, Mul, Piecewise, Pow, exp, preorder_traversal, sign
 
@@ -44,34 +47,65 @@ class Cost:
     operations: int
 
 
-def cost_of(statements: Iterable[tuple[Tensor, Expr]], output: Tensor | None = None) -> Cost:
-    """The cost of computing all ``statements`` (tensor, expression), for a forward that returns
-    ``output``.
+def cost_of(
+    statements: Iterable[tuple[Tensor, Expr]],
+    output: Tensor | None = None,
+    results: frozenset[str] = frozenset(),
+) -> Cost:
+    """The cost of computing all ``statements`` (tensor, expression), of which those called
+    ``results`` are asked for, for a forward that returns ``output``.
     """
-    traffic = reductions = computed = operations = 0
+    measured = [(tensor, _measured(e)) for tensor, e in statements]
+    stored = results.union(*(m.summed for _, m in measured))
+    on_the_way = {t.name for t, m in measured if not m.is_stored and t.name not in stored}
+    traffic = 0
     saved: dict[str, int] = {}
-    for tensor, expression in statements:
-        passes, read, work, count, values = _measured(expression)
-        traffic += read + entries(tensor.axes)
-        reductions += passes
-        computed += work
-        operations += count
-        saved.update(values)
+    for tensor, m in measured:
+        traffic += m.evaluated + sum(size for name, size in m.read if name not in on_the_way)
+        traffic += 0 if tensor.name in on_the_way else entries(tensor.axes)
+        saved.update(m.values)
     if output is not None:
         saved.pop(output.name, None)
     kept = sum(saved.values())
-    return Cost(traffic + kept, reductions, kept, computed, operations)
+    return Cost(
+        traffic + kept,
+        sum(m.passes for _, m in measured),
+        kept,
+        sum(m.arithmetic for _, m in measured),
+        sum(m.operations for _, m in measured),
+    )
+
+
+class _Measured(NamedTuple):
+    """Of one expression: its passes; what they read, by name, with its entries; the entries of its
+    functions; its arithmetic and operations; the values of the forward in it, each with its
+    entries; the names that are read inside of its reductions; and whether what it gives is written
+    to memory, because it is reduced, or put together entry by entry.
+    """
+
+    passes: int
+    read: tuple[tuple[str, int], ...]
+    evaluated: int
+    arithmetic: int
+    operations: int
+    values: tuple[tuple[str, int], ...]
+    summed: frozenset[str]
+    is_stored: bool
 
 
 @lru_cache(maxsize=8192)
-def _measured(e: Expr) -> tuple[int, int, int, int, tuple[tuple[str, int], ...]]:
-    """Of one expression: its passes, the entries they read, those of its functions included, its
-    arithmetic and operations, and the values of the forward in it, each with its entries.
-    """
-    saved = tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement")
+def _measured(e: Expr) -> _Measured:
     passes, read = _passes(e)
-    evaluated = sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node))
-    return passes, read + evaluated, arithmetic(e), int(e.count_ops()), saved
+    return _Measured(
+        passes,
+        tuple(read),
+        sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node)),
+        arithmetic(e),
+        int(e.count_ops()),
+        tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement"),
+        frozenset(t.name for node in outermost_reductions(e) for t in tensors_in(node)),
+        passes > 0 or e.has(OneHot),
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -117,15 +151,17 @@ def is_evaluated(e: Expr) -> bool:
     return isinstance(e, Function) and not isinstance(e, CHEAP)
 
 
-def _passes(e: Expr) -> tuple[int, int]:
-    """The number of reductions in ``e`` and the entries read by them and by what is around them."""
+def _passes(e: Expr) -> tuple[int, list[tuple[str, int]]]:
+    """The number of reductions in ``e``, and what is read by them and by what is around them, by
+    name, with its entries.
+    """
     reductions = sorted(outermost_reductions(e), key=lambda node: node.sort_key())
-    count, read = 0, sum(entries(t.home) for t in tensors_around(e))
+    count, read = 0, [(t.name, entries(t.home)) for t in tensors_around(e)]
     for node in reductions:
         inner, inner_read = _passes(node.operand)
-        count, read = count + 1 + inner, read + inner_read + entries(axes_of(node))
-        if _spreads(node):
-            read += 2 * entries(axes_of(node.operand))  # written and read before it is summed
+        count, read = count + 1 + inner, [*read, *inner_read, ("", entries(axes_of(node)))]
+        if _spreads(node):  # written, and read before it is summed
+            read.append(("", 2 * entries(axes_of(node.operand))))
     return count, read
 
 

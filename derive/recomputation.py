@@ -36,7 +36,7 @@ def computed_again(
         statements, tensor = _with_definition(statements, *found, taken)
         again.setdefault(tensor, found[0])
     for tensor in list(again):
-        if sum(map(len, (_places(tensor, e) for _, e in statements))) == 1:
+        if sum(map(len, (places_of(tensor, e) for _, e in statements))) == 1:
             definition = dict(statements)[tensor]
             rest = [(t, e) for t, e in statements if t != tensor]
             statements = _replaced(rest, tensor, definition)
@@ -53,7 +53,6 @@ def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:
     """
     relations = knowledge.relations
     read = {t.at_home for _, e in statements for t in tensors_in(e)}
-    largest = max((entries(t.home) for t in read), default=0)
     whole = {
         t.at_home
         for _, e in statements
@@ -62,19 +61,23 @@ def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:
         for t in tensors_in(node)
     }
     for value in sorted(read - whole, key=lambda t: -relations.position.get(t.name, 0)):
-        is_kept = value.name in relations.by_name and value != relations.definition.output
-        if is_kept and entries(value.home) == largest and not knowledge.centred_along(value):
-            again = _written_in(read - {value}, value, knowledge)
-            if again is not None:
-                return value, again
+        again = computed_from(read, value, knowledge)
+        if again is not None:
+            return value, again
     return None
 
 
-def _written_in(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | None:
-    """``value`` in tensors that are read, or in one argument more, entry by entry and without
-    overflow, if it is that.
+def computed_from(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | None:
+    """``value``, which is of the largest, in others that are ``read``, or in one argument more,
+    entry by entry and without overflow, if it is that.
     """
     relations = knowledge.relations
+    if value.name not in relations.by_name or value == relations.definition.output:
+        return None
+    largest = max(entries(t.home) for t in read | {value})
+    if entries(value.home) < largest or knowledge.centred_along(value):
+        return None
+    read = read - {value}
     scales = relations.scales_after
 
     def unfolded(e: Expr, unknown: list[Tensor]) -> Expr:
@@ -115,12 +118,12 @@ def _with_definition(
 
 def _replaced(statements: Pairs, value: Tensor, new: Expr) -> Pairs:
     return [
-        (tensor, e.xreplace({met: along(new, met) for met in _places(value, e)}))
+        (tensor, e.xreplace({met: along(new, met) for met in places_of(value, e)}))
         for tensor, e in statements
     ]
 
 
-def _places(value: Tensor, e: Expr) -> list[Tensor]:
+def places_of(value: Tensor, e: Expr) -> list[Tensor]:
     """The tensors that are ``value`` in ``e``, each as often as it is met."""
     met = (node for node in preorder_traversal(e) if isinstance(node, Tensor))
     return [node for node in met if node.at_home == value]

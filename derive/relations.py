@@ -60,6 +60,11 @@ class Relations:
         own = (v for v in self.values if v.tensor.name not in other)
         return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
 
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """The names of the gradients that are asked for."""
+        return frozenset(f"d{t.name}" for t in self.definition.differentiable)
+
     def resolved(self, e: Expr) -> Expr:
         """``e`` with each value under its one name."""
         return resolved(resolved(e, self.aliases), self.same)

@@ -11,8 +11,9 @@ probability of the positive answer counts ``pos_weight`` times, the whole ``weig
 The closed form:
 
     log_logits = log(exp(-Abs(logits)) + 1)
-    dlogits = dlosses*weight*((1 - target*(1 - pos_weight))/(exp(-logits) + 1) - pos_weight*target)
-    dtarget = dlosses*weight*(pos_weight*(log_logits - Piecewise((logits, logits <= 0), (0, True))) - log_logits - Piecewise((logits, logits >= 0), (0, True)))
+    dlikelihood = -dlosses*weight
+    dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
+    dtarget = dlikelihood*(log_logits + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -330,8 +331,9 @@ def bce_with_logits_none_backward(
 
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
-    dlogits = dlosses * weight * torch.addcmul(torch.sigmoid(logits) * (1 - (1 - pos_weight) * target), pos_weight, target, value=-1)
-    dtarget = dlosses * weight * (-torch.nn.functional.softplus(logits, threshold=40) - pos_weight * torch.nn.functional.logsigmoid(logits))
+    dlikelihood = -dlosses * weight
+    dlogits = dlikelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
+    dtarget = dlikelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 
 

@@ -9,9 +9,11 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 
 The closed form:
 
-    choice_losses_excess_target = Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
-    dx1 = dloss*choice_losses_excess_target*x2/(N*losses_norms) - dloss*choice_losses_excess_target*losses_cosine*x1/(N*losses_norms_term)
-    dx2 = dloss*choice_losses_excess_target*x1/(N*losses_norms) - dloss*choice_losses_excess_target*losses_cosine*x2/(N*losses_norms_term_2)
+    dlosses = dloss/N
+    dlosses_cosine = dlosses*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
+    dlosses_product = dlosses_cosine/losses_norms
+    dx1 = dlosses_product*x2 - dlosses_cosine*losses_cosine*x1/losses_norms_term
+    dx2 = dlosses_product*x1 - dlosses_cosine*losses_cosine*x2/losses_norms_term_2
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -337,16 +339,18 @@ def cosine_embedding_backward(
     N = x1.shape[0]
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
-    choice_losses_excess_target = torch.where(target == 1, -1, ((target == -1) & (losses_cosine - margin >= 0)).to(dloss.dtype))
+    dlosses = (dloss / N).expand(N)
+    dlosses_cosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (losses_cosine - margin >= 0), dlosses, 0))
+    dlosses_product = dlosses_cosine / losses_norms
     dx1 = torch.addcmul(
-        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x2,
-        dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
+        dlosses_product[:, None] * x2,
+        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
         x1,
         value=-1,
     )
     dx2 = torch.addcmul(
-        dloss / N * choice_losses_excess_target[:, None] / losses_norms[:, None] * x1,
-        dloss / N * choice_losses_excess_target[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
+        dlosses_product[:, None] * x1,
+        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
         x2,
         value=-1,
     )

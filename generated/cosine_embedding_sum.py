@@ -10,8 +10,9 @@ Source: ``torch.nn.functional.cosine_embedding_loss``.
 The closed form:
 
     dlosses_cosine = dloss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))
-    dx1 = dlosses_cosine*x2/losses_norms - dlosses_cosine*losses_cosine*x1/losses_norms_term
-    dx2 = dlosses_cosine*x1/losses_norms - dlosses_cosine*losses_cosine*x2/losses_norms_term_2
+    dlosses_product = dlosses_cosine/losses_norms
+    dx1 = dlosses_product*x2 - dlosses_cosine*losses_cosine*x1/losses_norms_term
+    dx2 = dlosses_product*x1 - dlosses_cosine*losses_cosine*x2/losses_norms_term_2
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
@@ -332,14 +333,15 @@ def cosine_embedding_sum_backward(
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
     dlosses_cosine = torch.where(target == 1, -dloss, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0))
+    dlosses_product = dlosses_cosine / losses_norms
     dx1 = torch.addcmul(
-        dlosses_cosine[:, None] / losses_norms[:, None] * x2,
+        dlosses_product[:, None] * x2,
         dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
         x1,
         value=-1,
     )
     dx2 = torch.addcmul(
-        dlosses_cosine[:, None] / losses_norms[:, None] * x1,
+        dlosses_product[:, None] * x1,
         dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
         x2,
         value=-1,

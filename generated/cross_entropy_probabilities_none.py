@@ -10,7 +10,8 @@ weighted as `CrossEntropyNone`.
 
 The closed form:
 
-    dlogits = dlosses*(exp(logprobs)*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
+    dlogprobs = weight*dlosses*(target*(label_smoothing - 1) - label_smoothing/C)
+    dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = weight*dlosses*logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -339,7 +340,13 @@ def cross_entropy_probabilities_none_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = dlosses[:, None] * torch.addcmul((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(logprobs), weight[:, None], (1 - label_smoothing) * target + label_smoothing / C, value=-1)
+    dlogprobs = weight[:, None] * dlosses[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+    dlogits = torch.addcmul(
+        dlogprobs,
+        dlogprobs.sum(1, keepdim=True),
+        torch.exp(logprobs),
+        value=-1,
+    )
     dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
     return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
 

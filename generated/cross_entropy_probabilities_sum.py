@@ -9,7 +9,8 @@ Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51.
 
 The closed form:
 
-    dlogits = dloss*(exp(losses_logprobs)*Sum(weight*(target*(1 - label_smoothing) + label_smoothing/C), C) - weight*(target*(1 - label_smoothing) + label_smoothing/C))
+    dlosses_logprobs = dloss*weight*(target*(label_smoothing - 1) - label_smoothing/C)
+    dlogits = dlosses_logprobs - exp(losses_logprobs)*Sum(dlosses_logprobs, C)
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
@@ -347,7 +348,13 @@ def cross_entropy_probabilities_sum_backward(
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_probabilities_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogits = dloss * torch.addcmul((weight[:, None] * ((1 - label_smoothing) * target + label_smoothing / C)).sum(1, keepdim=True) * torch.exp(losses_logprobs), weight[:, None], (1 - label_smoothing) * target + label_smoothing / C, value=-1)
+    dlosses_logprobs = dloss * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+    dlogits = torch.addcmul(
+        dlosses_logprobs,
+        dlosses_logprobs.sum(1, keepdim=True),
+        torch.exp(losses_logprobs),
+        value=-1,
+    )
     dtarget = dloss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
     return CrossEntropyProbabilitiesSumGradients(dlogits, dtarget)
 

@@ -10,14 +10,14 @@ below 0 leaves the balance out, as in torchvision.
 
 The closed form:
 
-    choice_alpha_target = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     probs_again = 1/(exp(-logits) + 1)
+    balance_again = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies_again = logits*(1 - target) + log(exp(-Abs(logits)) + 1) - Piecewise((logits, logits <= 0), (0, True))
     losses_term_again = 1 - probs_again*target - (1 - probs_again)*(1 - target)
     power_gamma_losses_term_2 = losses_term_again**gamma
     power_gamma_losses_term = losses_term_again**(gamma - 1)
-    dlogits = choice_alpha_target*dlosses*(power_gamma_losses_term_2*(probs_again*(1 - target) - target*(1 - probs_again)) + gamma*entropies_again*power_gamma_losses_term*probs_again*(1 - 2*target)*(1 - probs_again))
-    dtarget = dlosses*(choice_alpha_target*(gamma*entropies_again*power_gamma_losses_term*(1 - 2*probs_again) - power_gamma_losses_term_2*logits) + Piecewise((1, alpha >= 0), (0, True))*entropies_again*power_gamma_losses_term_2*(2*alpha - 1))
+    dlogits = balance_again*dlosses*(power_gamma_losses_term_2*(probs_again*(1 - target) - target*(1 - probs_again)) + gamma*entropies_again*power_gamma_losses_term*probs_again*(1 - 2*target)*(1 - probs_again))
+    dtarget = dlosses*(balance_again*(gamma*entropies_again*power_gamma_losses_term*(1 - 2*probs_again) - power_gamma_losses_term_2*logits) + Piecewise((1, alpha >= 0), (0, True))*entropies_again*power_gamma_losses_term_2*(2*alpha - 1))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
@@ -306,8 +306,8 @@ def focal_none_backward(
         raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
-    choice_alpha_target = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dlosses.new_full((N,), 1))
     probs_again = torch.sigmoid(logits)
+    balance_again = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dlosses.new_full((N,), 1))
     entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again = torch.addcmul(
         1 - probs_again * target,
@@ -317,8 +317,8 @@ def focal_none_backward(
     )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = choice_alpha_target * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
-    dtarget = dlosses * torch.add(choice_alpha_target * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
+    dlogits = balance_again * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
+    dtarget = dlosses * torch.add(balance_again * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
     return FocalNoneGradients(dlogits, dtarget)
 
 

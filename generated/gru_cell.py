@@ -11,11 +11,17 @@ candidate) and two biases as in ``torch.nn.GRUCell``.
 
 The closed form:
 
-    dfrom_state = dy*(OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(2, Gate)*reset*(1 - candidate**2)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
+    dcandidate = dy*(1 - update)
+    dto_candidate = dcandidate*(1 - candidate**2)
+    dupdate = dy*(h - candidate)
+    dto_update = dupdate*update*(1 - update)
+    dreset = dto_candidate*proposed
+    dto_reset = dreset*reset*(1 - reset)
+    dfrom_state = OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update + OneHot(2, Gate)*dto_candidate*reset
     dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
     dweight_hh = Sum(dfrom_state_term*h, N)
     dbias_hh = Sum(dfrom_state_term, N)
-    dfrom_input = dy*(OneHot(2, Gate)*(1 - candidate**2)*(1 - update) + OneHot(1, Gate)*update*(h - candidate)*(1 - update) + OneHot(0, Gate)*proposed*reset*(1 - candidate**2)*(1 - reset)*(1 - update))
+    dfrom_input = OneHot(2, Gate)*dto_candidate + OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update
     dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
     dx = Sum(dfrom_input_term*weight_ih, P)
     dweight_ih = Sum(dfrom_input_term*x, N)
@@ -354,17 +360,23 @@ def gru_cell_backward(
     N = dy.shape[0]
     Gate = 3
     H = dy.shape[1]
+    dcandidate = dy * (1 - update)
+    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
+    dupdate = dy * (h - candidate)
+    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
+    dreset = dto_candidate * proposed
+    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     dfrom_state = dy.new_zeros(N, Gate, H)
-    dfrom_state.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
-    dfrom_state.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
-    dfrom_state.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(reset * (1 - update), candidate))
+    dfrom_state.select(1, 0).add_(dto_reset)
+    dfrom_state.select(1, 1).add_(dto_update)
+    dfrom_state.select(1, 2).add_(dto_candidate * reset)
     dfrom_state_term = dfrom_state.flatten(1, 2)
     dweight_hh = dfrom_state_term.mT @ h
     dbias_hh = dfrom_state_term.sum(0)
     dfrom_input = dy.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 0).add_(dy * torch.ops.aten.tanh_backward(torch.ops.aten.sigmoid_backward(proposed * (1 - update), reset), candidate))
-    dfrom_input.select(1, 1).add_(dy * torch.ops.aten.sigmoid_backward(h - candidate, update))
-    dfrom_input.select(1, 2).add_(dy * torch.ops.aten.tanh_backward(1 - update, candidate))
+    dfrom_input.select(1, 0).add_(dto_reset)
+    dfrom_input.select(1, 1).add_(dto_update)
+    dfrom_input.select(1, 2).add_(dto_candidate)
     dfrom_input_term = dfrom_input.flatten(1, 2)
     dx = dfrom_input_term @ weight_ih
     dweight_ih = dfrom_input_term.mT @ x

@@ -12,8 +12,9 @@ simple framework for contrastive learning of visual representations", equation 1
 The closed form:
 
     dsimilarity = dloss*exp_similarity_shifted/(N*of_all_sum_scaled)
-    dkey = (Sum(dsimilarity[M, N]*query[M, D], M) - dloss*query/N)/temperature
-    dquery = (Sum(dsimilarity*key[M, D], M) - dloss*key/N)/temperature
+    dsimilarity_sum = dsimilarity/temperature
+    dkey = Sum(dsimilarity_sum[M, N]*query[M, D], M) - dloss*query/(N*temperature)
+    dquery = Sum(dsimilarity_sum*key[M, D], M) - dloss*key/(N*temperature)
     dqueries = dquery/query_length - Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))*query*Sum(dquery*query, D)
     dkeys = dkey/key_length - Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))*key*Sum(dkey*key, D)
 
@@ -285,8 +286,9 @@ def info_nce_backward(
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    dkey = torch.addcmul(dsimilarity.mT @ query, dloss / N, query, value=-1) / temperature
-    dquery = torch.addcmul(dsimilarity @ key, dloss / N, key, value=-1) / temperature
+    dsimilarity_sum = dsimilarity / temperature
+    dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
+    dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
     dqueries = torch.addcmul(
         dquery / query_length,
         torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),

@@ -11,9 +11,10 @@ gates (input, forget, candidate, output) and two biases as in ``torch.nn.LSTMCel
 
 The closed form:
 
-    sum_dy = Sum(OneHot(0, State)*dy, State)
-    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
-    dgates = dcell*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
+    dhidden = Sum(OneHot(0, State)*dy, State)
+    dshown = dhidden*o
+    dcell = Sum(OneHot(1, State)*dy, State) + dshown*(1 - shown**2)
+    dgates = dcell*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*dshown*shown*(1 - o)
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
     dh = Sum(dpre*weight_hh, P)
@@ -379,13 +380,14 @@ def lstm_cell_backward(
     N = dy.shape[1]
     Gate = 4
     H = dy.shape[2]
-    sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
+    dhidden = dy.select(0, 0)
+    dshown = dhidden * o
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
     dgates = dy.new_zeros(N, Gate, H)
     dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
     dgates.select(1, 0).add_(dcell * g * i * (1 - i))
     dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
-    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
+    dgates.select(1, 3).add_(dshown * shown * (1 - o))
     dpre = dgates.flatten(1, 2)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh

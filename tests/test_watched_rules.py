@@ -145,7 +145,11 @@ RULES = {
     ),
     "what is computed again is computed from the inputs": (
         "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
-        ["dx = dy*(2*x + 1)*(w - tanh(x*(x + 1))**2 + 1)", "dw = dy*x*(x + 1)"],
+        [
+            "b_again = x*(x + 1)",
+            "dx = dy*(2*x + 1)*(w - tanh(b_again)**2 + 1)",
+            "dw = b_again*dy",
+        ],
     ),
     "what is summed up in a condition comes out of the choice": (
         X + "e = exp(x - Max(x, C))\ntotal = Sum(e, C)\n"
@@ -229,8 +233,9 @@ RULES = {
     "a divisor with exponentials in it": (
         X + "b = Input(N, C)\nw = Input(N, C)\ny = w / (exp(x) + exp(b))",
         [
-            "dx = -dy*w/((exp(b) + exp(x))*(exp(b - x) + 1))",
-            "db = -dy*w/((exp(b) + exp(x))*(exp(-b + x) + 1))",
+            "dy_inverse = dy*w",
+            "dx = -dy_inverse/((exp(b) + exp(x))*(exp(b - x) + 1))",
+            "db = -dy_inverse/((exp(b) + exp(x))*(exp(-b + x) + 1))",
             "dw = dy/(exp(b) + exp(x))",
         ],
     ),
