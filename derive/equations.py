@@ -198,20 +198,30 @@ def _remainder(value: Value, known: Known) -> Iterator[Solution]:
     e = value.expression
     if isinstance(e, Pow) and isinstance(e.base, Tensor) and e.base.name in known.by_name:
         e = e.func(known.unfolded(e.base), e.exp)
-    if is_share(e) and e.exp == -1:
-        yield 1 - value.tensor, 1 / (1 + 1 / (e.base - 1))
-    elif _is_whole(e):
-        yield 1 - 1 / value.tensor, 1 / (1 + 1 / (e - 1))
+    is_share = isinstance(e, Pow) and e.exp == -1
+    whole, inverse = (e.base, value.tensor) if is_share else (e, 1 / value.tensor)
+    constant = _constant_of(whole)
+    if constant is not None:
+        yield 1 - constant * inverse, 1 / (1 + constant / (whole - constant))
 
 
-def _is_whole(e: Expr) -> bool:
-    """Whether ``e`` is 1 + exp(u)."""
-    return isinstance(e, Add) and isinstance(e - 1, exp)
+def _constant_of(e: Expr) -> Expr | None:
+    """The number ``a``, if ``e`` is a + b*exp(u), both positive."""
+    if not isinstance(e, Add) or len(e.args) != 2:
+        return None
+    constants = [term for term in e.args if is_constant(term) and term.is_positive]
+    exponentials = [f for term in e.args for f in Mul.make_args(term) if isinstance(f, exp)]
+    if len(constants) != 1 or len(exponentials) != 1:
+        return None
+    factor = (e - constants[0]) / exponentials[0]
+    return constants[0] if is_constant(factor) and factor.is_positive else None
 
 
 def is_share(e: Expr) -> bool:
-    """Whether ``e`` is a power of 1/(1 + exp(u))."""
-    return isinstance(e, Pow) and e.exp.is_Integer and e.exp < 0 and _is_whole(e.base)
+    """Whether ``e`` is a power of 1/(a + b*exp(u))."""
+    return (
+        isinstance(e, Pow) and e.exp.is_Integer and e.exp < 0 and _constant_of(e.base) is not None
+    )
 
 
 table: dict[str, Solving] = {
@@ -238,6 +248,8 @@ table: dict[str, Solving] = {
         _reduction_of_powers,
     ),
     "remainder": Solving(
-        "v = 1 + exp(u): 1 - 1/v = 1/(1 + exp(-u)); of s = 1/v too", "always", _remainder
+        "v = a + b*exp(u): 1 - a/v = 1/(1 + a/b*exp(-u)); of s = 1/v too",
+        "a and b are positive and do not vary",
+        _remainder,
     ),
 }

@@ -19,8 +19,8 @@ WHY = "what remains of a whole is computed as such, not as a difference"
 
 
 def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pairs:
-    """``pairs`` with ``a - a/v = a/(1 + exp(-u))`` used, where the forward defines v = 1 + exp(u),
-    and ``a - a*s = a/(1 + exp(-u))``, where it defines s = 1/v and nothing else reads s.
+    """``pairs`` with ``c - c*a/v = c/(1 + a*exp(-u))`` used, where the forward defines v = a +
+    exp(u), and ``c - c*a*s`` likewise, where it defines s = 1/v and nothing else reads s.
     """
     for difference, (remainder, value) in relations.solved["remainder"].items():
         share, trial = 1 - difference, Record()
@@ -28,7 +28,7 @@ def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pai
             (t, trial.add(t, "other share", e, _turned(e, value.tensor, share, remainder), WHY))
             for t, e in pairs
         ]
-        if share != value.tensor or not any(_reads(e, value.tensor) for _, e in turned):
+        if isinstance(value.expression, Add) or not any(_reads(e, value.tensor) for _, e in turned):
             record.steps.extend(trial.steps)
             pairs = turned
     return pairs

@@ -33,7 +33,7 @@ class Example(Forward):
     bent = 2 * tanh(x) + s
     scaled_bent = s * tanh(w) + 1
     gate = 1 / (1 + exp(-w))
-    whole = 1 + exp(x + w)
+    whole = 3 + 2 * exp(x + w)
     total = Sum(exp(x), C)
     level = 3 * log(total) - x
     hidden = x * log(1 + w**2)
@@ -56,7 +56,7 @@ SOLVED = {
     "logarithm": {log(named["total"])},
     "reduction": {Sum.over(named["squared"], [C]), Sum.over(exp(x), [C])},
     "reduction of powers": {Sum.over(w**2, [C])},
-    "remainder": {1 - named["gate"], 1 - 1 / named["whole"]},
+    "remainder": {1 - named["gate"], 1 - 3 / named["whole"]},
 }
 
 
