@@ -20,9 +20,8 @@ written is what the record begins with, and what is generated.
 5. *share*: a sum that is a gradient already, or that two others are made of, is computed once;
 6. *rewrite again*: a saved value is replaced where something equal is cheaper
    (``alternatives.py``);
-7. *stable*: what could overflow is written in values that do not (``scaled.py``), a logarithm of
-   products is split where an exponential in it could, and where a choice is 0 nothing is divided;
-   that is tried before the statements share anything as well;
+7. *stable*: what could overflow is written in values that do not (``scaled.py``), before the
+   statements share anything or after it, and where a choice is 0 nothing is divided;
 8. *compute again*: what follows entry by entry from what is read anyway is not saved
    (``recomputation.py``);
 9. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
@@ -49,7 +48,7 @@ from derive.factoring import factored
 from derive.facts import Facts
 from derive.identities import elimination, identities, inversion
 from derive.limits import Stage, look
-from derive.logarithms import picked_logarithms, split_logarithms
+from derive.logarithms import picked_logarithms
 from derive.nodes import OneHot, Reshaping, Sum, along, sums_in
 from derive.recomputation import computed_again
 from derive.relations import Relations, relations_of
@@ -321,7 +320,7 @@ def _arranged(
     pairs = improved(pairs, knowledge, record)
     pairs = [(tensor, _safe(tensor, e, knowledge, record)) for tensor, e in pairs]
     pairs = improved(pairs, knowledge, record)
-    pairs = [(tensor, _stable(tensor, e, knowledge, record)) for tensor, e in pairs]
+    pairs = [(tensor, _chosen(tensor, e, record)) for tensor, e in pairs]
     pairs, again = computed_again(pairs, taken, knowledge, record)
     pairs = evaluated_once(pairs, taken, record)
     pairs = [(tensor, _shortened(tensor, e, record)) for tensor, e in pairs]
@@ -451,14 +450,8 @@ def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
 
 
-def _stable(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
-    e = record.add(
-        target,
-        "logarithm",
-        e,
-        split_logarithms(e, knowledge.relations),
-        "the logarithm of a product is the sum of the logarithms",
-    )
+def _chosen(target: Tensor, e: Expr, record: Record) -> Expr:
+    """``e`` without quotients of choices, one of which is 0."""
     why = "where the choice is 0, nothing is divided"
     return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
 
