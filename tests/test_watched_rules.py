@@ -239,6 +239,35 @@ RULES = {
             "dw = dy/(exp(b) + exp(x))",
         ],
     ),
+    "what remains of a whole, whatever its numbers": (
+        X + "y = log(2 + exp(x))",
+        ["dx = dy/(1 + 2*exp(-x))"],
+    ),
+    "a part whose own parts have names": (
+        X + "w = Input(N, C)\n"
+        "y = Piecewise((w / (Sum(x**2, C) + 1), w / (Sum(x**2, C) + 1) < 2), (0, True))",
+        [
+            "dx = 2*x*Sum(dy*Piecewise((-w/y_sum_plus_1**2, w/y_sum_plus_1 < 2), (0, True)), C)",
+            "dw = dy*Piecewise((1/y_sum_plus_1, w/y_sum_plus_1 < 2), (0, True))",
+        ],
+    ),
+    "a power of a function of a reduction": (
+        X + "w = Input(N, C)\ny = w * log(Sum(exp(x), C)) ** 2",
+        ["dx = 2*y_term*exp(x - y_term)*Sum(dy*w, C)", "dw = dy*y_term**2"],
+    ),
+    "a gradient on the way has a name": (
+        X
+        + "w = Input(N, C)\nk = Input(N, C)\na = tanh(x)\nb = a * w\nt = Sum(b * k, C)\ny = t * b",
+        [
+            "a_again = tanh(x)",
+            "b_again = a_again*w",
+            "sum_b_dy = Sum(b_again*dy, C)",
+            "db = dy*t + k*sum_b_dy",
+            "dx = db*w*(1 - a_again**2)",
+            "dw = a_again*db",
+            "dk = b_again*sum_b_dy",
+        ],
+    ),
     "a share is cut into no fractions of exponentials": (
         "x = Input(N)\ny = exp(2 * x) / (1 + exp(x))**3",
         ["share_x = 1/(exp(x) + 1)", "dx = dy*share_x*(3*share_x - 1)/(1 + exp(-x))**2"],
@@ -324,3 +353,17 @@ def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():
 
     assert traffic(Sum(Abs(x + y), C)) > traffic(Sum(Abs(whole), C))
     assert traffic(Sum(x * y * whole, N, C)) < traffic(Sum(Abs(x + y), N, C))
+
+
+def test_what_is_computed_on_the_way_costs_no_pass():
+    """Nor does its name: it is at hand where it is read, unless it is summed up or asked for."""
+    x, dx = Tensor("x", (N, C)), Tensor("dx", (N, C))
+    on_the_way, total = Tensor("a", (N, C)), Tensor("t", (N,))
+
+    def traffic(*statements, results=("dx",)):
+        return cost_of(statements, results=frozenset(results)).traffic
+
+    assert traffic((on_the_way, x**3), (dx, on_the_way + 1)) == traffic((dx, x**3 + 1))
+    summed = (on_the_way, x**3), (total, Sum(on_the_way, C)), (dx, on_the_way + 1)
+    asked_for = (on_the_way, x**3), (dx, on_the_way + 1)
+    assert traffic(*summed) > traffic(*asked_for, results=("dx", "a")) > traffic(*asked_for)
