@@ -21,7 +21,7 @@ from derive.cost import is_evaluated
 from derive.facts import Facts
 from derive.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.parts import Value
-from derive.recomputation import computed_from, places_of
+from derive.recomputation import computed_from, times_read
 from derive.relations import Relations
 from derive.risks import divisors, preference
 from derive.steps import Record, Step
@@ -90,7 +90,7 @@ def _is_named_again(value: Tensor, pairs: Pairs, read: set[Tensor], knowledge: F
     """Whether ``value`` is computed again once, under a name (``recomputation.py``): it takes more
     than one operation, and would be written out more than once.
     """
-    if sum(len(places_of(value, e)) for _, e in pairs) < 2:
+    if sum(times_read(e)[value] for _, e in pairs) < 2:
         return False
     again = computed_from(read, value, knowledge)
     return again is not None and again.count_ops() > 1

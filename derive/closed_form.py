@@ -31,7 +31,7 @@ written is what the record begins with, and what is generated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
@@ -261,20 +261,38 @@ def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
 
 
 def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
-    """Name or insert one adjoint after the other where that saves something, until none does."""
-    candidates = _worth_trying(simplifier.spelled)
-    kept: frozenset[str] = frozenset()
+    """Name or insert one adjoint after the other where that saves something, until none does; a
+    name for what would be written out in one place saves nothing.
+    """
+    chain, kept = simplifier.spelled, frozenset()
     best = _finished(simplifier, kept)
     yield best
+    candidates, places = _worth_trying(chain), _places(chain, best.by_name)
     in_vain = 0  # so many were tried since one saved something
     for name in cycle(candidates):
         look()
-        form, in_vain = _finished(simplifier, kept ^ {name}), in_vain + 1
-        if form.preference < best.preference:
-            best, kept, in_vain = form, kept ^ {name}, 1
-            yield best
+        in_vain += 1
+        if name in kept or places[name] > 1:
+            form = _finished(simplifier, kept ^ {name})
+            if form.preference < best.preference:
+                best, kept, in_vain = form, kept ^ {name}, 1
+                places = _places(chain, best.by_name)
+                yield best
         if in_vain == len(candidates):
             return
+
+
+def _places(chain: Chain, named: Container[str]) -> dict[str, int]:
+    """In how many places the expression of every adjoint is written where those that are ``named``
+    keep their names; a sum that is needed twice is computed once anyway.
+    """
+    places: dict[str, int] = Counter()
+    for adjoint in reversed(chain.adjoints):
+        once = adjoint.name in named or adjoint.expression.has(Sum)
+        own = 1 if once else places[adjoint.name]
+        for tensor in tensors_in(adjoint.expression):
+            places[tensor.name] += own
+    return places
 
 
 def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
@@ -539,16 +557,9 @@ def _worth_trying(chain: Chain) -> list[str]:
         near = [*own, *(t for b in readers[adjoint.name] for t in read[b.name])]
         return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
 
-    several: set[str] = set()
-    wanted_whole = _met_in_contractions(chain)
-    named = {
-        a.name for a in chain.adjoints if a.name in wanted_whole and _is_computed(a.expression)
-    }
-    for adjoint in reversed(chain.adjoints):
-        reading = readers[adjoint.name]
-        if len(reading) > 1 or any(b.name in several - named for b in reading):
-            several.add(adjoint.name)
-    return [a.name for a in chain.adjoints if a.name in several - named and is_largest(a)]
+    places = _places(chain, {a.name for a in chain.adjoints if a.of.role == "input"})
+    computed = (a for a in chain.adjoints if not isinstance(a.expression.as_coeff_Mul()[1], Tensor))
+    return [a.name for a in computed if places[a.name] > 1 and is_largest(a)]
 
 
 def with_statements(form: ClosedForm, statements) -> ClosedForm:

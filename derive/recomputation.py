@@ -12,6 +12,10 @@ are the same are one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
 from sympy import Expr, preorder_traversal
 
 from derive.choices import written_in
@@ -36,7 +40,7 @@ def computed_again(
         statements, tensor = _with_definition(statements, *found, taken)
         again.setdefault(tensor, found[0])
     for tensor in list(again):
-        if sum(map(len, (places_of(tensor, e) for _, e in statements))) == 1:
+        if sum(map(len, (_places(tensor, e) for _, e in statements))) == 1:
             definition = dict(statements)[tensor]
             rest = [(t, e) for t, e in statements if t != tensor]
             statements = _replaced(rest, tensor, definition)
@@ -118,12 +122,21 @@ def _with_definition(
 
 def _replaced(statements: Pairs, value: Tensor, new: Expr) -> Pairs:
     return [
-        (tensor, e.xreplace({met: along(new, met) for met in places_of(value, e)}))
+        (tensor, e.xreplace({met: along(new, met) for met in _places(value, e)}))
         for tensor, e in statements
     ]
 
 
-def places_of(value: Tensor, e: Expr) -> list[Tensor]:
+def _places(value: Tensor, e: Expr) -> list[Tensor]:
     """The tensors that are ``value`` in ``e``, each as often as it is met."""
-    met = (node for node in preorder_traversal(e) if isinstance(node, Tensor))
-    return [node for node in met if node.at_home == value]
+    return [node for node in _tensors_met(e) if node.at_home == value]
+
+
+@lru_cache(maxsize=8192)
+def times_read(e: Expr) -> Counter[Tensor]:
+    """How often each tensor is met in ``e``."""
+    return Counter(node.at_home for node in _tensors_met(e))
+
+
+def _tensors_met(e: Expr) -> Iterator[Tensor]:
+    return (node for node in preorder_traversal(e) if isinstance(node, Tensor))

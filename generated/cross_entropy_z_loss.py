@@ -10,8 +10,7 @@ cost is the mean over the rows that count, each alike.
 
 The closed form:
 
-    dexcess = dloss*z_weight
-    dlogits = Kept(labels)*(entropy_losses_probs*(2*dexcess*log_z/excess_sum + dloss*entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + dloss*label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) + dloss*entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1)/entropy_counted_sum - dloss*label_smoothing*weight/(C*entropy_counted_sum))
+    dlogits = dloss*Kept(labels)*(entropy_losses_probs*(entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + 2*z_weight*log_z/excess_sum + label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) + entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1)/entropy_counted_sum - label_smoothing*weight/(C*entropy_counted_sum))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
@@ -456,8 +455,7 @@ def cross_entropy_z_loss_backward(
         z_weight = _number("z_weight", z_weight)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dexcess = dloss * z_weight
-    dlogits = torch.where(labels_kept[:, None] != 0, torch.addcmul(torch.addcmul(torch.addcmul(dloss * label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum, 2 * dexcess / excess_sum, log_z[:, None]), dloss * (1 - label_smoothing) / entropy_counted_sum, entropy_losses_counted[:, None]) * entropy_losses_probs, dloss * label_smoothing / C / entropy_counted_sum, weight[:, None], value=-1), 0)
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss * torch.addcmul(torch.addcmul(torch.addcmul(label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum, (1 - label_smoothing) / entropy_counted_sum, entropy_losses_counted[:, None]), 2 * z_weight / excess_sum, log_z[:, None]) * entropy_losses_probs, label_smoothing / C / entropy_counted_sum, weight[:, None], value=-1), 0)
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted, 0).unsqueeze(1))
     return CrossEntropyZLossGradients(dlogits)
 
