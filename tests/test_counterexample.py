@@ -132,7 +132,11 @@ def test_right_formulas_differ_by_rounding_alone(chains, name):
     form = close(chain)
     points = random_points(chain.definition, chain.upstream, seed=3)
     for of in chain.definition.differentiable:
-        claimed = without_parts(form, form.closed[f"d{of.name}"])
+        claimed = form.closed[f"d{of.name}"]
+        of_parts = form.closed.keys() - chain.by_name.keys()
+        while read := [t for t in tensors_in(claimed) if t.name in of_parts]:
+            claimed = claimed.xreplace({t: along(form.closed[t.name], t) for t in read})
+        claimed = without_parts(form, claimed)
         assert largest_difference(chain, of, claimed, points) < 1e-40
 
 

@@ -105,8 +105,8 @@ def _met_as(tensor: Tensor, e: Expr) -> Expr:
 
 
 def _inlined(form: ClosedForm, of: Tensor, own: set[str]) -> Expr:
-    """The gradient of ``of`` with the gradients in ``own`` written out."""
-    e = form.closed[f"d{of.name}"]
-    while kept := [t for t in tensors_in(e) if t.name in own and t.name in form.closed]:
+    """The gradient of ``of`` with the gradients in ``own``, and of parts, written out."""
+    e, written = form.closed[f"d{of.name}"], own | (form.closed.keys() - form.chain.by_name.keys())
+    while kept := [t for t in tensors_in(e) if t.name in written and t.name in form.closed]:
         e = e.xreplace({t: along(form.closed[t.name], t) for t in kept})
     return _met_as(of, e)
