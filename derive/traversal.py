@@ -40,7 +40,7 @@ def _rewritten(
 ) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reshaping, Max, *OPAQUE)):
+            if not isinstance(e, (Sum, Reshaping, *OPAQUE)):
                 return e
             inside = e.operand
             operand = (

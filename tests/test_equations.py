@@ -89,6 +89,19 @@ def test_every_way_has_what_it_solves():
         assert not members & RELATIONS.solved[name].keys(), name
 
 
+def test_a_function_that_has_a_name_is_told_by_what_is_made_of_it():
+    class Named(Forward):
+        x = Input(N, C)
+        e = exp(-x)
+        s = 1 + e
+        y = e / s
+
+    relations = relations_of(Named.definition)
+    (x,), s = Named.definition.inputs, Named.definition.by_name["s"].tensor
+    assert relations.solved["function"][exp(-x)][0] == s - 1
+    assert_all_hold(relations, 1)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_member_is_what_it_is_said_to_equal(seed):
     assert_all_hold(RELATIONS, seed)
