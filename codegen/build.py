@@ -4,8 +4,8 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -13,21 +13,30 @@ from pathlib import Path
 from sympy import Expr, Mul
 from sympy.core.function import Function as SymbolicFunction
 
+from codegen.arguments import (
+    divisors,
+    fillings,
+    number_steps,
+    refused,
+    shape_steps,
+    sizes_read,
+    with_sizes,
+)
 from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.program import (
     NUMBERS,
-    Default,
     Function,
+    InRange,
     LengthOf,
     Load,
     Number,
-    Numeric,
     Parameter,
+    Plain,
     Program,
     Quotient,
-    Requirement,
+    Refuse,
     SizeOf,
     SplitLabel,
     Step,
@@ -48,12 +57,19 @@ from derive.text import formula
 ZERO = Number(Fraction(0))
 
 
-def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
+def program_of(
+    proved: Proved, source: Path, source_hash: str, without_options: Proved | None = None
+) -> Program:
     """Everything that a target prints, decided.
 
-    ``source`` is the file that holds the mathematics.
+    ``source`` is the file that holds the mathematics; ``without_options`` the same mathematics
+    where nothing optional is passed.
     """
-    return _Builder(proved).program(source, source_hash)
+    builder = _Builder(proved)
+    program = builder.program(source, source_hash)
+    if without_options is None:
+        return program
+    return replace(program, plain=builder.plain(_Builder(without_options)))
 
 
 def _product(lengths: Iterable[Value]) -> Value:
@@ -91,7 +107,7 @@ class _Builder:
             doc=definition.doc,
             source=source.name,
             source_hash=source_hash,
-            formulas=tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements),
+            formulas=self._formulas_written(),
             proved=self.proved.summary,
             unsafe=self._unsafe(),
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
@@ -104,6 +120,7 @@ class _Builder:
             requirements=tuple(self._requirements()),
             means=tuple((name, axis.name) for axis, name in self._sizes_divided_by().items()),
             labels=tuple(self._label_ranges()),
+            ranges=self._ranges(self._inputs(), self._counting()),
             ignored=tuple(ignoring.label.name for ignoring in definition.ignoring),
             broadcast=definition.broadcast,
             forward=self._forward(),
@@ -127,6 +144,24 @@ class _Builder:
         statements = [(s.tensor, s.expression) for s in self.form.statements]
         return unsafe(lines, statements, self.form.relations)
 
+    def plain(self, left: _Builder) -> Plain:
+        """What ``left`` makes of the mathematics without options, and when that is called."""
+        definition = self.definition
+        passed = {t.name for t in left.definition.arguments}
+        numbers = {t.name for t, _ in left.definition.scalars}
+        ignorable = {ignoring.label.name for ignoring in definition.ignoring}
+        return Plain(
+            tuple(t.name for t, _ in definition.optional if t.name not in passed),
+            tuple(t.name for t, _ in definition.scalars if t.name not in numbers),
+            self._ranges(self._inputs(), ignorable),
+            left._formulas_written(),
+            left._forward(),
+            left._backward(),
+        )
+
+    def _formulas_written(self) -> tuple[str, ...]:
+        return tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements)
+
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
@@ -142,6 +177,7 @@ class _Builder:
             results,
             f"{self.definition.name}Forward",
             self.definition.differentiable[0].name,
+            checks=self._asked_of_inputs(),
         )
 
     def _backward(self) -> Function:
@@ -161,6 +197,7 @@ class _Builder:
             f"d{output.name}",
             self.definition.by_name,
             self._at_hand(),
+            self._asked_of_saved(parameters),
         )
 
     def _atoms(self) -> Function:
@@ -204,6 +241,7 @@ class _Builder:
             f"{self.definition.name}Chain",
             f"d{output.name}",
             self.definition.by_name,
+            checks=self._asked_beside_inputs(parameters),
         )
 
     def _function(
@@ -217,6 +255,7 @@ class _Builder:
         like: str,
         statements: Mapping[str, Statement] | None = None,
         saved: frozenset[str] | None = None,
+        checks: tuple[Step, ...] = (),
     ) -> Function:
         lines = list(lines)
         known: dict[str, Layout] = dict(self.layouts)
@@ -224,29 +263,97 @@ class _Builder:
             line.tensor.name: line.layout for line in lines
         }
         lowering = Lowering(known, self.definition.axes, statements, saved, self._peaks)
-        steps: list[Step] = [
-            Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)
-        ]
-        steps += [
-            Numeric(p.name, p.role == "index") for p in parameters if p.role in ("scalar", "index")
-        ]
-        steps += self._demanded(parameters)
+        steps: list[Step] = [*fillings(parameters)]
         if any(p.role == "index" for p in parameters):
             steps += self._labels_split()
         for line in lines:
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
+        numbers = {p.name for p in parameters if p.role in NUMBERS}
         if not lowering.rounds_as_autograd:
-            numbers = {p.name for p in parameters if p.role in NUMBERS}
             steps = [fused(step, numbers) for step in steps]
+        refusals = refused(self._requirements(), self._lengths(parameters))
+        never = {r.left for r in refusals if not r.equal}
+        zeros = [zero for zero in divisors(steps, numbers, name) if zero.divisor not in never]
+        steps = [*zeros, *steps]
         return Function(
             name,
             summary,
             tuple(parameters),
+            checks,
             self._read_sizes(steps, parameters, results),
             tuple(steps),
             results,
             result_class,
         )
+
+    # -- what is asked of the arguments ---------------------------------------
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The name of the size of every axis, in the code."""
+        return {axis.name: self.sizes[axis] for axis in self.definition.axes}
+
+    def _asked_of_inputs(self) -> tuple[Step, ...]:
+        """What all functions that take the inputs ask of them."""
+        inputs = self._inputs()
+        return tuple(self._asked(inputs, self.definition.broadcast))
+
+    def _asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
+        """What the backward asks of an upstream gradient and of what the forward saved."""
+        asked = self._asked(parameters, upstream=True)
+        return (*asked, *self._ranges(parameters, self._counting()))
+
+    def _asked(
+        self, parameters: Sequence[Parameter], broadcast: Sequence[str] = (), upstream: bool = False
+    ) -> list[Step]:
+        lengths, fixed = self._lengths(parameters), dict.fromkeys(self._fixed_sizes(), "")
+        shapes = shape_steps(parameters, broadcast, self._names, fixed, upstream)
+        rest = [
+            *refused(self._requirements(), lengths),
+            *number_steps(parameters, self._demanded(parameters)),
+        ]
+        return [*shapes, *with_sizes(rest, lengths, self._names, sizes_read(shapes, self._names))]
+
+    def _asked_beside_inputs(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
+        """What the chain asks of the upstream gradient and the statements, when the inputs are what
+        they have to be.
+        """
+        inputs = self._inputs()
+        rest = [p for p in parameters if p not in inputs]
+        lengths = self._lengths(inputs)
+        known = {
+            self._names[axis]: length.tensor if isinstance(length, LengthOf) else ""
+            for axis, length in lengths.items()
+        }
+        steps = shape_steps(rest, (), self._names, known, upstream=True, after=True)
+        return tuple(with_sizes(steps, lengths, self._names, self._fixed_sizes()))
+
+    def _fixed_sizes(self) -> tuple[str, ...]:
+        return tuple(self.sizes[axis] for axis in self.definition.fixed)
+
+    def _counting(self) -> set[str]:
+        """The labels that always count; what may be ignored is looked through when it is split."""
+        ignorable = {ignoring.label.name for ignoring in self.definition.ignoring}
+        return {t.name for t in self.definition.labels} - ignorable
+
+    def _ranges(
+        self, parameters: Sequence[Parameter], labels: Collection[str]
+    ) -> tuple[InRange, ...]:
+        """Those of the ``labels`` that are among the parameters, with the lengths of the axes that
+        each indexes, as far as the parameters show them.
+        """
+        lengths = self._lengths(parameters)
+        found: dict[str, list[Value]] = {p.name: [] for p in parameters if p.name in labels}
+        for label, axis in self._label_ranges():
+            own = self._original[axis]
+            if label in found and own in lengths:
+                found[label].append(lengths[own])
+        return tuple(InRange(label, tuple(values)) for label, values in found.items())
+
+    @cached_property
+    def _original(self) -> dict[str, str]:
+        """Every axis with the one that it is a renaming of, or itself."""
+        return {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
 
     def _demanded(self, parameters: Sequence[Parameter]) -> Iterable[Within]:
         """What a function can demand of its numbers: what it is given them and the sizes for."""
@@ -323,9 +430,7 @@ class _Builder:
         steps: list[Step] = []
         for line in self._gradient_lines():
             steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
-        names = {axis.name: name for axis, name in self.sizes.items()}
-        same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
-        used = {same[axis] for axis in sizes_used(steps)}
+        used = {self._original[axis] for axis in sizes_used(steps)}
         shapes = self._shapes_needed(used, [upstream, *saved])
         missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
         tensors = [p for p in saved if p.role != "scalar"]
@@ -333,7 +438,7 @@ class _Builder:
             *tensors,
             *shapes,
             *saved[len(tensors) :],
-            *(Parameter(names[axis], (), "size") for axis in missing),
+            *(Parameter(self._names[axis], (), "size") for axis in missing),
         ]
 
     def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
@@ -398,7 +503,7 @@ class _Builder:
     def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
         """(name, value) for every size that the steps or results speak of."""
         by_axis = {axis.name: self.sizes[axis] for axis in self.definition.axes}
-        same = {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
+        same = self._original
         wanted = {same[axis] for axis in sizes_used(steps)}
         wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
         given = {p.name for p in parameters if p.role in ("size", "shape")}
@@ -440,7 +545,7 @@ class _Builder:
 
     # -- what is refused ------------------------------------------------------
 
-    def _requirements(self) -> Iterable[Requirement]:
+    def _requirements(self) -> Iterable[Refuse]:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing.
 
         A size itself may be divided by: the mean of nothing is NaN.
@@ -451,11 +556,11 @@ class _Builder:
             for divisor in size_divisors(e):
                 if divisor not in seen and not isinstance(divisor, Axis):
                     seen.add(divisor)
-                    yield Requirement(
+                    yield Refuse(
+                        name,
                         lowering.value(divisor, ()),
                         ZERO,
                         False,
-                        name,
                         "divides by it",
                         tuple(
                             (a.name, self.sizes[a]) for a in sorted(divisor.atoms(Axis), key=str)
@@ -465,11 +570,11 @@ class _Builder:
                 size = self.definition.size(largest.axes[0])
                 if size not in seen:
                     seen.add(size)
-                    yield Requirement(
+                    yield Refuse(
+                        name,
                         lowering.value(size, ()),
                         ZERO,
                         False,
-                        name,
                         "takes a maximum along it",
                         ((size.name, self.sizes[size]),),
                     )
@@ -480,11 +585,11 @@ class _Builder:
                 flat = self.definition.size(node.flat)
                 if (flat, parts) not in seen:
                     seen.add((flat, parts))
-                    yield Requirement(
+                    yield Refuse(
+                        name,
                         SizeOf(flat.name),
                         lowering.value(Mul(*parts), ()),
                         True,
-                        name,
                         f"flattens {' x '.join(a.name for a in parts)} into {flat}"
                         if flattens
                         else f"splits {flat} into {' x '.join(a.name for a in parts)}",

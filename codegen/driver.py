@@ -21,14 +21,16 @@ from codegen.build import program_of
 from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.targets import Target, targets
-from derive.derivation import derive
+from derive.derivation import derive, derive_definition
 from derive.errors import QuestionError, UnprovedError
 from derive.forward import Forward
 from derive.layout import shape
 from derive.library import source_hash
 from derive.proof import Proved
+from derive.specialised import without_options
 
 TOLERANCE = 1e-10
+LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,23 @@ def written(
 
     Raises `QuestionError` where the target cannot print it.
     """
-    program = program_of(proved, Path(forward.definition.place.file), source_hash(forward))
+    source = Path(forward.definition.place.file)
+    program = program_of(proved, source, source_hash(forward), _without_options(proved))
     return program, target.render(program)
+
+
+def _without_options(proved: Proved) -> Proved | None:
+    """The same mathematics where nothing optional is passed; None where that is not shorter, or
+    proved for fewer sizes.
+    """
+    definition = without_options(proved.closed_form.definition)
+    if definition is None:
+        return None
+    try:
+        plain = derive_definition(definition, limit=LONGEST_WITHOUT_OPTIONS)
+    except UnprovedError:
+        return None
+    return plain if plain.every_size or not proved.every_size else None
 
 
 def compared(

@@ -369,6 +369,115 @@ class SplitLabel(Step):
 
 
 @dataclass(frozen=True)
+class Fits(Step):
+    """The argument ``name`` is refused unless it is a tensor along ``dims``, each with the size
+    that is ``known`` of it, if one is. ``optional``: or None. ``kind`` is that of its entries:
+    'first' where its format becomes that of all, 'same' where it has to be of that, 'saved' where
+    it may also be of the one that is computed in, 'index' and 'number' where it becomes one.
+    ``owners`` are the arguments that the known sizes are from: (name, their sizes).
+    """
+
+    dims: Layout
+    known: tuple[bool, ...]
+    owners: tuple[tuple[str, tuple[str, ...]], ...]
+    kind: str
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Spread(Step):
+    """The argument ``name`` is repeated along ``dims`` as broadcasting does. ``optional``: or
+    None.
+    """
+
+    dims: Layout
+    optional: bool
+
+
+@dataclass(frozen=True)
+class ReadSizes(Step):
+    """The sizes of those axes of the argument ``name`` that are ``new``; an `Axes` is read as the
+    sizes of all its dimensions.
+    """
+
+    dims: Layout
+    new: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class ReadShape(Step):
+    """The argument ``name`` is refused unless it is a shape: the sizes of the dimensions of an
+    `Axes` called ``axes``.
+    """
+
+    axes: str
+
+
+@dataclass(frozen=True)
+class InSingle(Step):
+    """``tensors`` in single precision where their format is of 16 bits."""
+
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MergeDims(Step):
+    """``tensors``, each with its dimensions, with one dimension for all those of the `Axes` called
+    ``name``, where these are not one already.
+    """
+
+    tensors: tuple[tuple[str, Layout], ...]
+
+
+@dataclass(frozen=True)
+class NameSize(Step):
+    """``name`` is the size of an axis."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Refuse(Step):
+    """A condition on sizes: ``left`` differs from ``right`` (zero, for a divisor), or equals it
+    where ``equal``.
+
+    ``name`` is the statement that needs it, ``use`` says what for: 'divides by it'. ``axes`` are
+    (axis, name in code).
+    """
+
+    left: Value
+    right: Value
+    equal: bool
+    use: str
+    axes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class NotZero(Step):
+    """The function ``name`` divides a number by ``divisor``, a number too: it is refused where that
+    is zero, as dividing a tensor by it would not be.
+    """
+
+    divisor: Value
+
+
+@dataclass(frozen=True)
+class InRange(Step):
+    """The label ``name`` is refused where it is outside of an axis that it indexes; ``lengths`` are
+    those of these axes.
+    """
+
+    lengths: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Fill(Step):
+    """The argument ``name`` is ``value``, a number everywhere, where it was left out."""
+
+    value: Expand
+
+
+@dataclass(frozen=True)
 class AddAt(Step):
     """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
     names.
@@ -436,31 +545,17 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """A condition on sizes: ``left`` differs from ``right`` (zero, for a divisor), or equals it.
-
-    ``user`` is the statement that needs it, ``use`` says what for: 'divides by it'. ``axes`` are
-    (axis, name in code).
-    """
-
-    left: Value
-    right: Value
-    equal: bool
-    user: str
-    use: str
-    axes: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Function:
     """A function of the generated module: arguments, lines, results.
 
-    ``sizes`` are (name, value): the sizes that it reads off the shapes of its arguments.
+    ``checks`` are what it asks of its arguments and does to them before its own ``steps``;
+    ``sizes`` are (name, value): the sizes that these read off the shapes of the arguments.
     """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
+    checks: tuple[Step, ...]
     sizes: tuple[tuple[str, Value], ...]
     steps: tuple[Step, ...]
     results: tuple[str, ...]
@@ -476,13 +571,30 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Plain:
+    """The pair where nothing optional is passed: the tensors ``absent`` are left out, the scalars
+    ``zero`` are 0, and of the labels ``counting`` (with the lengths of the axes that they index)
+    none is ignored.
+    """
+
+    absent: tuple[str, ...]
+    zero: tuple[str, ...]
+    counting: tuple[InRange, ...]
+    formulas: tuple[str, ...]
+    forward: Function
+    backward: Function
+
+
+@dataclass(frozen=True)
 class Program:
     """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
 
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
-    axis): it divides by that size, which may be 0. ``broadcast`` are the arguments that are
-    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN.
+    axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
+    the sizes of the inputs. ``broadcast`` are the arguments that are
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``plain`` is
+    the pair for calls that pass nothing optional.
     """
 
     name: str
@@ -497,12 +609,14 @@ class Program:
     several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
     fixed: tuple[tuple[str, int], ...]
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[Refuse, ...]
     means: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
+    ranges: tuple[InRange, ...]
     ignored: tuple[str, ...]
     broadcast: tuple[str, ...]
     forward: Function
     backward: Function
     atoms: Function
     chain: Function
+    plain: Plain | None = None

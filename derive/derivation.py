@@ -43,11 +43,19 @@ def derive(
     so far is taken, and `UndecidedError` is raised where it is not proved; what is proved for small
     batches alone is returned, and says so.
     """
-    seconds = seconds_of(limit)
     if not isinstance(forward, type):
         forward = forward_from(forward)
-    with limited(seconds):
-        return prove(_found(forward.definition, progress), progress)
+    return derive_definition(forward.definition, progress, limit)
+
+
+def derive_definition(
+    definition: Definition,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Proved:
+    """The same for mathematics that is complete already."""
+    with limited(seconds_of(limit)):
+        return prove(_found(definition, progress), progress)
 
 
 def _found(definition: Definition, progress: Callable[[str], None]) -> ClosedForm:

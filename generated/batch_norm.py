@@ -23,18 +23,17 @@ At the edges:
 - NaN where N is 0: mean divides by it.
 - ValueError where eps is not above 0.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of batch_norm is differentiated again, as second
-  derivatives are not derived yet: batch_norm_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: batch_norm_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 from numbers import Real
 from typing import NamedTuple
 
@@ -42,29 +41,94 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
+    """BatchNorm, differentiable: y with the closed form as its backward.
+
+    Shapes: x (N, C), gain (C,), bias (C,).
+    """
+    dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    y = BatchNormFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class BatchNormForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (N, C)
     gain: Tensor  # (C,)
     inv_std: Tensor  # (1, C)
     xhat: Tensor  # (N, C)
 
 
-class BatchNormGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def batch_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05,
+) -> BatchNormForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (N, C), gain (C,), bias (C,).
+    """
+    dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    result = _forward(x, gain, bias, eps)
+    return BatchNormForward(result.y.to(dtype), result.gain, result.inv_std, result.xhat)
+
+
+def _forward(x, gain, bias, eps) -> BatchNormForward:
+    N = x.shape[0]
+    mean = x.sum(0, keepdim=True) / N
+    diff = x - mean
+    diff = diff - diff.sum(0, keepdim=True) / N
+    diff2 = diff ** 2
+    var = diff2.sum(0, keepdim=True) / (N - 1)
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = torch.addcmul(bias, gain, xhat)
+    return BatchNormForward(y, gain, inv_std, xhat)
+
+
+class BatchNormGradients(NamedTuple):
     dx: Tensor  # (N, C)
     dgain: Tensor  # (C,)
     dbias: Tensor  # (C,)
 
 
-class BatchNormAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def batch_norm_backward(
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> BatchNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (N, C), gain (C,), inv_std (1, C), xhat (N, C).
+    """
+    _fits("dy", dy, "(N, C)", (None, None))
+    dtype = dy.dtype
+    N, C = dy.shape
+    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(1, C) with C as in dy", (1, C), dtype, True)
+    _fits("xhat", xhat, "(N, C) with N, C as in dy", (N, C), dtype, True)
+    if dtype in HALF:
+        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    if N - 1 == 0:
+        raise ValueError(
+            f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}"
+        )
+    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    return BatchNormGradients(result.dx.to(dtype), result.dgain.to(dtype), result.dbias.to(dtype))
+
+
+def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormGradients:
+    N = dy.shape[0]
+    dx = dgain = dbias = None
+    if needs[0] or needs[1]:
+        dgain = (dy * xhat).sum(0)
+    if needs[0] or needs[2]:
+        dbias = dy.sum(0)
+    if needs[0]:
+        dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)
+    return BatchNormGradients(dx, dgain, dbias)
+
+
+class BatchNormAtoms(NamedTuple):
     mean: Tensor  # (1, C)
     diff: Tensor  # (N, C)
     diff2: Tensor  # (N, C)
@@ -74,9 +138,26 @@ class BatchNormAtoms(NamedTuple):
     y: Tensor  # (N, C)
 
 
-class BatchNormChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (N, C), gain (C,), bias (C,).
+    """
+    _, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    N = x.shape[0]
+    if N == 0:
+        raise ValueError("batch_norm_atoms divides a number by N, which is 0")
+    mean = 1 / N * x.sum(0, keepdim=True)
+    diff = x - mean
+    diff2 = diff ** 2
+    var = 1 / (N - 1) * diff2.sum(0, keepdim=True)
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = gain * xhat + bias
+    return BatchNormAtoms(mean, diff, diff2, var, inv_std, xhat, y)
+
+
+class BatchNormChain(NamedTuple):
     dmean: Tensor  # (1, C)
     ddiff: Tensor  # (N, C)
     ddiff2: Tensor  # (N, C)
@@ -89,213 +170,30 @@ class BatchNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"batch_norm: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"batch_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
-    """Whether a format is to be converted, and the size of every axis.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"batch_norm: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"batch_norm: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes = axes.split()
-        if tensor.dim() != len(axes):
-            expected, shape = ", ".join(axes), tuple(tensor.shape)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, tensor.shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "N" in sizes and sizes["N"] - 1 == 0:
-        raise ValueError(
-            f"batch_norm: var divides by it, but N - 1 is 0 where N = {sizes['N']}"
-        )
-    return converts, sizes
-
-
-@_checked({"x": "N C", "gain": "C", "bias": "C"}, rounds=1)
-def batch_norm_forward(
-    x: Tensor,
-    gain: Tensor,
-    bias: Tensor,
-    eps: float = 1e-05,
-) -> BatchNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C), gain (C,), bias (C,).
-    """
-    N = x.shape[0]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
-    mean = x.sum(0, keepdim=True) / N
-    diff = x - mean
-    diff = diff - diff.sum(0, keepdim=True) / N
-    diff2 = diff ** 2
-    var = diff2.sum(0, keepdim=True) / (N - 1)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = torch.addcmul(bias, gain, xhat)
-    return BatchNormForward(y, gain, inv_std, xhat)
-
-
-@_checked({"dy": "N C", "gain": "C", "inv_std": "1 C", "xhat": "N C"}, rounds=3)
-def batch_norm_backward(
-    dy: Tensor,
-    gain: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-) -> BatchNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C), gain (C,), inv_std (1, C), xhat (N, C).
-    """
-    N = dy.shape[0]
-    dgain = (dy * xhat).sum(0)
-    dbias = dy.sum(0)
-    dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)
-    return BatchNormGradients(dx, dgain, dbias)
-
-
-@_checked({"x": "N C", "gain": "C", "bias": "C"})
-def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C), gain (C,), bias (C,).
-    """
-    N = x.shape[0]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
-    mean = 1 / N * x.sum(0, keepdim=True)
-    diff = x - mean
-    diff2 = diff ** 2
-    var = 1 / (N - 1) * diff2.sum(0, keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain * xhat + bias
-    return BatchNormAtoms(mean, diff, diff2, var, inv_std, xhat, y)
-
-
-@_checked(
-    {
-        "dy": "N C", "x": "N C", "gain": "C", "bias": "C", "mean": "1 C", "diff": "N C",
-        "diff2": "N C", "var": "1 C", "inv_std": "1 C", "xhat": "N C", "y": "N C",
-    },
-)
 def batch_norm_chain(
-    dy: Tensor,
-    x: Tensor,
-    gain: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    diff: Tensor,
-    diff2: Tensor,
-    var: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-    y: Tensor,
-    eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor, bias: Tensor, mean: Tensor, diff: Tensor, diff2: Tensor,
+    var: Tensor, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
 ) -> BatchNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (N, C), x (N, C), gain (C,), bias (C,), mean (1, C), diff (N, C), diff2 (N, C), var
     (1, C), inv_std (1, C), xhat (N, C), y (N, C).
     """
-    N = dy.shape[0]
-    C = dy.shape[1]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
+    dtype, x, gain, _, eps = _arguments(x, gain, bias, eps)
+    N = x.shape[0]
+    C = x.shape[1]
+    _fits("dy", dy, "(N, C)", (N, C), dtype, True)
+    _fits("mean", mean, "(1, C)", (1, C), dtype, True)
+    _fits("diff", diff, "(N, C)", (N, C), dtype, True)
+    _fits("diff2", diff2, "(N, C)", (N, C), dtype, True)
+    _fits("var", var, "(1, C)", (1, C), dtype, True)
+    _fits("inv_std", inv_std, "(1, C)", (1, C), dtype, True)
+    _fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
+    _fits("y", y, "(N, C)", (N, C), dtype, True)
+    if dtype in HALF:
+        dy, mean, diff, diff2, var, inv_std, xhat, y = _single(dy, mean, diff, diff2, var, inv_std, xhat, y)
+    if N == 0:
+        raise ValueError("batch_norm_chain divides a number by N, which is 0")
     dxhat = gain * dy
     dinv_std = (dxhat * diff).sum(0, keepdim=True)
     dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
@@ -308,10 +206,35 @@ def batch_norm_chain(
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+class BatchNormFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, gain, bias, eps):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x, gain, bias, eps)
+        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = BatchNormAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], None
+
+
 _REFUSAL = (
-    "batch_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; batch_norm_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "batch_norm: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; batch_norm_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -350,38 +273,70 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormCompiled.apply)
 
 
-class BatchNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        result = batch_norm_forward(x, gain, bias, eps)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = batch_norm_backward(of, *saved)
-        if again:
-            zero = BatchNormAgain.apply(behind, dy)
-            gradients = BatchNormGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dgain, gradients.dbias, None
-
-
-def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
-    """BatchNorm, differentiable: y with the closed form as its backward.
-
-    Shapes: x (N, C), gain (C,), bias (C,) -> (N, C).
+def _arguments(x, gain, bias, eps) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = BatchNormFunction.apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        _fits("x", x, "(N, C)", (None, None))
+    dtype = x.dtype
+    N, C = x.shape
+    if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
+        _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+    if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
+        _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in HALF:
+        x, gain, bias = _single(x, gain, bias)
+    if N - 1 == 0:
+        raise ValueError(
+            f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}"
+        )
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    if not eps > 0:
+        raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
+    return dtype, x, gain, bias, eps
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"batch_norm: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"batch_norm: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"batch_norm: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"batch_norm: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"batch_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -14,6 +14,10 @@ The closed form:
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*(dy - dgain*xhat/(N*S) - dbias/(N*S))
 
+Where gain is left out, and bias is left out, derived and proved as well:
+
+    dx = inv_std*(dy - y*Sum(dy*y, N, S)/(N*S) - Sum(dy, N, S)/(N*S))
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -27,18 +31,17 @@ At the edges:
 - bias is 0 everywhere where it is left out.
 - ValueError where eps is not above 0.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of batch_norm_biased is differentiated again, as second
-  derivatives are not derived yet: batch_norm_biased_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: batch_norm_biased_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -47,30 +50,108 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'gain': 1, 'bias': 0}  # and the number that each is everywhere where it is left out
+
+
+def batch_norm_biased(
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+) -> Tensor:
+    """BatchNormBiased, differentiable: y with the closed form as its backward.
+
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    y = BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 2, S_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class BatchNormBiasedForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (N, C, *S)
     gain: Tensor  # (C,)
     inv_std: Tensor  # (1, C, *S=1)
     xhat: Tensor  # (N, C, *S)
 
 
-class BatchNormBiasedGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def batch_norm_biased_forward(
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+) -> BatchNormBiasedForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    result = _forward(x, gain, bias, eps)
+    return BatchNormBiasedForward(
+        _restored(result.y, 2, S_dims).to(dtype), result.gain,
+        _restored(result.inv_std, 2, [1] * len(S_dims)), _restored(result.xhat, 2, S_dims),
+    )
+
+
+def _forward(x, gain, bias, eps) -> BatchNormBiasedForward:
+    N = x.shape[0]
+    C = x.shape[1]
+    S = x.shape[2]
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    mean = x.sum((0, 2), keepdim=True) / N / S
+    diff = x - mean
+    diff = diff - diff.sum((0, 2), keepdim=True) / N / S
+    var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = torch.addcmul(bias[:, None], gain[:, None], xhat)
+    return BatchNormBiasedForward(y, gain, inv_std, xhat)
+
+
+class BatchNormBiasedGradients(NamedTuple):
     dx: Tensor  # (N, C, *S)
     dgain: Tensor  # (C,)
     dbias: Tensor  # (C,)
 
 
-class BatchNormBiasedAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def batch_norm_biased_backward(
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> BatchNormBiasedGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (N, C, *S), gain (C,), inv_std (1, C, *S=1), xhat (N, C, *S).
+    """
+    _fits("dy", dy, "(N, C, *S)", (None, None, ...))
+    dtype = dy.dtype
+    N, C, *S_dims = dy.shape
+    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _fits(
+        "inv_std", inv_std, "(1, C, *S=1) with C as in dy", (1, C, *[1] * len(S_dims)), dtype, True,
+    )
+    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
+    if dtype in HALF:
+        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    if len(S_dims) != 1:
+        dy, inv_std, xhat = _merged(2, 0, dy, inv_std, xhat)
+    result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
+    return BatchNormBiasedGradients(
+        _restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype), result.dbias.to(dtype),
+    )
+
+
+def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dx = dgain = dbias = None
+    if needs[0] or needs[1]:
+        dgain = (dy * xhat).sum((0, 2))
+    if needs[0] or needs[2]:
+        dbias = dy.sum((0, 2))
+    if needs[0]:
+        dx = gain[:, None] * inv_std * (torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S)
+    return BatchNormBiasedGradients(dx, dgain, dbias)
+
+
+class BatchNormBiasedAtoms(NamedTuple):
     mean: Tensor  # (1, C, *S=1)
     diff: Tensor  # (N, C, *S)
     var: Tensor  # (1, C, *S=1)
@@ -79,9 +160,37 @@ class BatchNormBiasedAtoms(NamedTuple):
     y: Tensor  # (N, C, *S)
 
 
-class BatchNormBiasedChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def batch_norm_biased_atoms(
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+) -> BatchNormBiasedAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    _, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    N = x.shape[0]
+    C = x.shape[1]
+    S = x.shape[2]
+    if N * S == 0:
+        raise ValueError("batch_norm_biased_atoms divides a number by N * S, which is 0")
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    mean = 1 / (N * S) * x.sum((0, 2), keepdim=True)
+    diff = x - mean
+    var = 1 / (N * S) * (diff ** 2).sum((0, 2), keepdim=True)
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = gain[:, None] * xhat + bias[:, None]
+    return BatchNormBiasedAtoms(
+        _restored(mean, 2, [1] * len(S_dims)), _restored(diff, 2, S_dims),
+        _restored(var, 2, [1] * len(S_dims)), _restored(inv_std, 2, [1] * len(S_dims)),
+        _restored(xhat, 2, S_dims), _restored(y, 2, S_dims),
+    )
+
+
+class BatchNormBiasedChain(NamedTuple):
     dmean: Tensor  # (1, C, *S=1)
     ddiff: Tensor  # (N, C, *S)
     dvar: Tensor  # (1, C, *S=1)
@@ -93,302 +202,36 @@ class BatchNormBiasedChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"batch_norm_biased: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"batch_norm_biased: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"batch_norm_biased: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"batch_norm_biased: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"batch_norm_biased: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x": "N C *S", "gain": "C", "bias": "C",
-    },
-    rounds=1,
-    results=("N C *S", "C", "1 C *S=1", "N C *S"),
-)
-def batch_norm_biased_forward(
-    x: Tensor,
-    gain: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-05,
-) -> BatchNormBiasedForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    N = x.shape[0]
-    S = x.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
-    mean = x.sum((0, 2), keepdim=True) / N / S
-    diff = x - mean
-    diff = diff - diff.sum((0, 2), keepdim=True) / N / S
-    var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = torch.addcmul(bias[:, None], gain[:, None], xhat)
-    return BatchNormBiasedForward(y, gain, inv_std, xhat)
-
-
-@_checked(
-    {
-        "dy": "N C *S", "gain": "C", "inv_std": "1 C *S=1", "xhat": "N C *S",
-    },
-    rounds=3,
-    results=("N C *S", "C", "C"),
-)
-def batch_norm_biased_backward(
-    dy: Tensor,
-    gain: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-) -> BatchNormBiasedGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C, *S), gain (C,), inv_std (1, C, *S=1), xhat (N, C, *S).
-    """
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dgain = (dy * xhat).sum((0, 2))
-    dbias = dy.sum((0, 2))
-    dx = gain[:, None] * inv_std * (torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S)
-    return BatchNormBiasedGradients(dx, dgain, dbias)
-
-
-@_checked(
-    {
-        "x": "N C *S", "gain": "C", "bias": "C",
-    },
-    results=("1 C *S=1", "N C *S", "1 C *S=1", "1 C *S=1", "N C *S", "N C *S"),
-)
-def batch_norm_biased_atoms(
-    x: Tensor,
-    gain: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-05,
-) -> BatchNormBiasedAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    N = x.shape[0]
-    S = x.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
-    mean = 1 / (N * S) * x.sum((0, 2), keepdim=True)
-    diff = x - mean
-    var = 1 / (N * S) * (diff ** 2).sum((0, 2), keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormBiasedAtoms(mean, diff, var, inv_std, xhat, y)
-
-
-@_checked(
-    {
-        "dy": "N C *S", "x": "N C *S", "gain": "C", "bias": "C", "mean": "1 C *S=1",
-        "diff": "N C *S", "var": "1 C *S=1", "inv_std": "1 C *S=1", "xhat": "N C *S", "y": "N C *S",
-    },
-    results=("1 C *S=1", "N C *S", "1 C *S=1", "1 C *S=1", "N C *S", "N C *S", "N C *S", "C", "C"),
-)
 def batch_norm_biased_chain(
-    dy: Tensor,
-    x: Tensor,
-    gain: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor,
-    diff: Tensor,
-    var: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-    y: Tensor,
-    eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None, bias: Tensor | None, mean: Tensor, diff: Tensor,
+    var: Tensor, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
 ) -> BatchNormBiasedChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), mean (1, C, *S=1), diff (N, C, *S),
     var (1, C, *S=1), inv_std (1, C, *S=1), xhat (N, C, *S), y (N, C, *S).
     """
-    N = dy.shape[0]
+    dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
+    N = x.shape[0]
+    C = x.shape[1]
+    _fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("mean", mean, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
+    _fits("diff", diff, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("var", var, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
+    _fits("inv_std", inv_std, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
+    _fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    if dtype in HALF:
+        dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
+    if len(S_dims) != 1:
+        dy, mean, diff, var, inv_std, xhat, y = _merged(2, 0, dy, mean, diff, var, inv_std, xhat, y)
     S = dy.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
+    if N * S == 0:
+        raise ValueError("batch_norm_biased_chain divides a number by N * S, which is 0")
+    if gain is None:
+        gain = dy.new_full((), 1).expand(C)
+    if bias is None:
+        bias = dy.new_full((), 0).expand(C)
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum((0, 2), keepdim=True)
     dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
@@ -397,13 +240,72 @@ def batch_norm_biased_chain(
     dx = ddiff + 1 / (N * S) * dmean
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
-    return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
+    return BatchNormBiasedChain(
+        _restored(dmean, 2, [1] * len(S_dims)), _restored(ddiff, 2, S_dims),
+        _restored(dvar, 2, [1] * len(S_dims)), _restored(dinv_std, 2, [1] * len(S_dims)),
+        _restored(dxhat, 2, S_dims), _restored(dy, 2, S_dims), _restored(dx, 2, S_dims), dgain,
+        dbias,
+    )
+
+
+def _plain_forward(x, eps) -> tuple:
+    N = x.shape[0]
+    S = x.shape[2]
+    mean = x.sum((0, 2), keepdim=True) / N / S
+    diff = x - mean
+    diff = diff - diff.sum((0, 2), keepdim=True) / N / S
+    var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = xhat
+    return (y, inv_std)
+
+
+def _plain_backward(dy, inv_std, y) -> tuple:
+    N = dy.shape[0]
+    S = dy.shape[2]
+    dx = inv_std * (torch.addcmul(dy, (dy * y).sum((0, 2), keepdim=True) / N / S, y, value=-1) - dy.sum((0, 2), keepdim=True) / N / S)
+    return (dx, None, None)
+
+
+class BatchNormBiasedFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, gain, bias, eps):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = gain is None and bias is None
+        if ctx.plain:
+            y, inv_std = _plain_forward(x, eps)
+            ctx.save_for_backward(behind, inv_std, y)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, gain, bias, eps)
+        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = BatchNormBiasedAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], None
 
 
 _REFUSAL = (
-    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; batch_norm_biased_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; batch_norm_biased_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -442,43 +344,89 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormBiasedCompiled.apply)
 
 
-class BatchNormBiasedFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        result = batch_norm_biased_forward(x, gain, bias, eps)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = batch_norm_biased_backward(of, *saved)
-        if again:
-            zero = BatchNormBiasedAgain.apply(behind, dy)
-            gradients = BatchNormBiasedGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dgain if ctx.needs_input_grad[1] else None, gradients.dbias if ctx.needs_input_grad[2] else None, None
-
-
-def batch_norm_biased(
-    x: Tensor,
-    gain: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-05,
-) -> Tensor:
-    """BatchNormBiased, differentiable: y with the closed form as its backward.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
+def _arguments(x, gain, bias, eps) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
+        _fits("x", x, "(N, C, *S)", (None, None, ...))
+    dtype = x.dtype
+    _, C, *S_dims = x.shape
+    if gain is not None:
+        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
+            _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+    if bias is not None:
+        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
+            _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in HALF:
+        x, gain, bias = _single(x, gain, bias)
+    if len(S_dims) != 1:
+        x, = _merged(2, 0, x)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    if not eps > 0:
+        raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
+    return dtype, S_dims, x, gain, bias, eps
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"batch_norm_biased: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"batch_norm_biased: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"batch_norm_biased: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"batch_norm_biased: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"batch_norm_biased: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -14,6 +14,11 @@ The closed form:
     dlogits = dlosses_likelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlosses_likelihood*(log_logits + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits))
 
+Where weight is left out, and pos_weight is left out, derived and proved as well:
+
+    dlogits = dloss*(1/(exp(-logits) + 1) - target)/(C*N)
+    dtarget = -dloss*logits/(C*N)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -25,22 +30,20 @@ At the edges:
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
 - pos_weight is 1 everywhere where it is left out.
-- weight is broadcast as torch broadcasts, by bce_with_logits alone.
+- weight is broadcast as torch broadcasts, to the sizes that the others have.
 - RuntimeError where weight requires a gradient: it has none.
 - RuntimeError where pos_weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight and
-  pos_weight may be of booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight and
+  pos_weight may be of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of bce_with_logits is differentiated again, as second
-  derivatives are not derived yet: bce_with_logits_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: bce_with_logits_atoms is plain torch, for autograd to any order, for torch.func and
+  for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -48,15 +51,27 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('weight', 'pos_weight')  # without gradient; booleans and integers count as numbers
-LAYOUTS = {'logits': '*N C', 'target': '*N C', 'pos_weight': 'C'}  # of what says to which sizes others are broadcast
-OPTIONAL = {'weight': 1, 'pos_weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def bce_with_logits(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+) -> Tensor:
+    """BCEWithLogits, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
+    """
+    _without_gradient("weight", weight)
+    _without_gradient("pos_weight", pos_weight)
+    dtype, _, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    loss = BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class BCEWithLogitsForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     logits: Tensor  # (*N, C)
     target: Tensor  # (*N, C)
@@ -64,253 +79,31 @@ class BCEWithLogitsForward(NamedTuple):
     pos_weight: Tensor  # (C,)
 
 
-class BCEWithLogitsGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-class BCEWithLogitsAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    losses_probs: Tensor  # (*N, C)
-    losses_likelihood: Tensor  # (*N, C)
-    losses: Tensor  # (*N, C)
-    loss: Tensor  # ()
-
-
-class BCEWithLogitsChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dlosses_probs: Tensor  # (*N, C)
-    dlosses_likelihood: Tensor  # (*N, C)
-    dlosses: Tensor  # (*N, C)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"bce_with_logits: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _expanded(tensor: Tensor, axes: str, others: tuple) -> Tensor:
-    """The tensor along ``axes``, repeated without memory where it has one entry or no dimension."""
-    there = {name: other for name, other in zip(LAYOUTS, others) if isinstance(other, Tensor)}
-    if not isinstance(tensor, Tensor) or not there:
-        return tensor
-    _, sizes, leads, _ = _check({name: LAYOUTS[name] for name in there}, tuple(there.values()))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    if not lengths.keys() >= set(axes.split()):
-        return tensor
-    shape = [length for axis in axes.split() for length in lengths[axis]]
-    fits = tensor.dim() <= len(shape) and all(
-        size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
-    )
-    return tensor.expand(shape) if fits and list(tensor.shape) != shape else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"bce_with_logits: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"bce_with_logits: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"bce_with_logits: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    rounds=1,
-    results=("", "*N C", "*N C", "*N C", "C"),
-)
 def bce_with_logits_forward(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
 ) -> BCEWithLogitsForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    dtype, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    result = _forward(logits, target, weight, pos_weight)
+    return BCEWithLogitsForward(
+        result.loss.to(dtype), _restored(result.logits, 0, N_dims),
+        _restored(result.target, 0, N_dims), _restored(result.weight, 0, N_dims),
+        result.pos_weight,
+    )
+
+
+def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsForward:
     N = logits.shape[0]
     C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
     losses_likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),
@@ -322,50 +115,73 @@ def bce_with_logits_forward(
     return BCEWithLogitsForward(loss, logits, target, weight, pos_weight)
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    rounds=2,
-    results=("*N C", "*N C"),
-)
+class BCEWithLogitsGradients(NamedTuple):
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
 def bce_with_logits_backward(
-    dloss: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    pos_weight: Tensor,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
 ) -> BCEWithLogitsGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("logits", logits, "(*N, C)", (..., None), dtype, True)
+    *N_dims, C = logits.shape
+    _fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
+    _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
+    _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), dtype, True)
+    if dtype in HALF:
+        dloss, logits, target, weight, pos_weight = _single(dloss, logits, target, weight, pos_weight)
+    if len(N_dims) != 1:
+        logits, target, weight = _merged(0, -1, logits, target, weight)
+    result = _backward(dloss, logits, target, weight, pos_weight, (True,) * 4)
+    return BCEWithLogitsGradients(
+        _restored(result.dlogits, 0, N_dims).to(dtype),
+        _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogitsGradients:
     N = logits.shape[0]
     C = logits.shape[1]
+    dlogits = dtarget = None
     dlosses_likelihood = -dloss / C / N * weight
-    dlogits = dlosses_likelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
-    dtarget = dlosses_likelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
+    if needs[0]:
+        dlogits = dlosses_likelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
+    if needs[1]:
+        dtarget = dlosses_likelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsGradients(dlogits, dtarget)
 
 
-@_checked(
-    {
-        "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    results=("*N C", "*N C", "*N C", ""),
-)
+class BCEWithLogitsAtoms(NamedTuple):
+    losses_probs: Tensor  # (*N, C)
+    losses_likelihood: Tensor  # (*N, C)
+    losses: Tensor  # (*N, C)
+    loss: Tensor  # ()
+
+
 def bce_with_logits_atoms(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
 ) -> BCEWithLogitsAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    _, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
     N = logits.shape[0]
     C = logits.shape[1]
+    if C * N == 0:
+        raise ValueError("bce_with_logits_atoms divides a number by C * N, which is 0")
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
     losses_probs = (torch.exp(-logits) + 1) ** -1
     losses_likelihood = (
         pos_weight * torch.log(losses_probs) * target
@@ -373,46 +189,126 @@ def bce_with_logits_atoms(
     )
     losses = -losses_likelihood * weight
     loss = 1 / (C * N) * losses.sum()
-    return BCEWithLogitsAtoms(losses_probs, losses_likelihood, losses, loss)
+    return BCEWithLogitsAtoms(
+        _restored(losses_probs, 0, N_dims), _restored(losses_likelihood, 0, N_dims),
+        _restored(losses, 0, N_dims), loss,
+    )
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-        "losses_probs": "*N C", "losses_likelihood": "*N C", "losses": "*N C", "loss": "",
-    },
-    results=("*N C", "*N C", "*N C", "", "*N C", "*N C"),
-)
+class BCEWithLogitsChain(NamedTuple):
+    dlosses_probs: Tensor  # (*N, C)
+    dlosses_likelihood: Tensor  # (*N, C)
+    dlosses: Tensor  # (*N, C)
+    dloss: Tensor  # ()
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
 def bce_with_logits_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    pos_weight: Tensor | None,
-    losses_probs: Tensor,
-    losses_likelihood: Tensor,
-    losses: Tensor,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None,
+    pos_weight: Tensor | None, losses_probs: Tensor, losses_likelihood: Tensor, losses: Tensor,
     loss: Tensor,
 ) -> BCEWithLogitsChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,),
-    losses_probs (*N, C), losses_likelihood (*N, C), losses (*N, C), loss ().
+    Shapes: dloss (), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,), losses_probs
+    (*N, C), losses_likelihood (*N, C), losses (*N, C), loss ().
     """
-    N = logits.shape[0]
+    dtype, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
     C = logits.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_probs", losses_probs, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("losses_likelihood", losses_likelihood, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_probs, losses_likelihood, losses, loss = _single(dloss, losses_probs, losses_likelihood, losses, loss)
+    if len(N_dims) != 1:
+        losses_probs, losses_likelihood, losses = _merged(0, -1, losses_probs, losses_likelihood, losses)
+    N = logits.shape[0]
+    if C * N == 0:
+        raise ValueError("bce_with_logits_chain divides a number by C * N, which is 0")
+    if weight is None:
+        weight = dloss.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = dloss.new_full((), 1).expand(C)
     dlosses = (1 / (C * N) * dloss).expand(N, C)
     dlosses_likelihood = -dlosses * weight
     dlosses_probs = dlosses_likelihood * (pos_weight * target / losses_probs - (1 - target) / (1 - losses_probs))
     dlogits = -dlosses_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     dtarget = dlosses_likelihood * (pos_weight * torch.log(losses_probs) - torch.log(1 - losses_probs))
-    return BCEWithLogitsChain(dlosses_probs, dlosses_likelihood, dlosses, dloss, dlogits, dtarget)
+    return BCEWithLogitsChain(
+        _restored(dlosses_probs, 0, N_dims), _restored(dlosses_likelihood, 0, N_dims),
+        _restored(dlosses, 0, N_dims), dloss, _restored(dlogits, 0, N_dims),
+        _restored(dtarget, 0, N_dims),
+    )
+
+
+def _plain_forward(logits, target) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    losses_likelihood = torch.addcmul(
+        torch.nn.functional.logsigmoid(logits) * target,
+        torch.nn.functional.softplus(logits, threshold=40),
+        1 - target,
+        value=-1,
+    )
+    losses = -losses_likelihood
+    loss = losses.sum() / C / N
+    return (loss, logits, target)
+
+
+def _plain_backward(dloss, logits, target, needs) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    dlogits = dtarget = None
+    if needs[0]:
+        dlogits = dloss / C / N * (torch.sigmoid(logits) - target)
+    if needs[1]:
+        dtarget = -dloss / C / N * logits
+    return (dlogits, dtarget)
+
+
+class BCEWithLogitsFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, weight, pos_weight):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and pos_weight is None
+        if ctx.plain:
+            loss, logits, target = _plain_forward(logits, target)
+            ctx.save_for_backward(behind, logits, target)
+            ctx.numbers = ()
+            return loss, behind
+        result = _forward(logits, target, weight, pos_weight)
+        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
+        ctx.numbers = ()
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = BCEWithLogitsAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
 
 
 _REFUSAL = (
-    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bce_with_logits_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; bce_with_logits_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -451,54 +347,117 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsCompiled.apply)
 
 
-class BCEWithLogitsFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, pos_weight):
-        result = bce_with_logits_forward(logits, target, weight, pos_weight)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = bce_with_logits_backward(of, *saved)
-        if again:
-            zero = BCEWithLogitsAgain.apply(behind, dloss)
-            gradients = BCEWithLogitsGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def bce_with_logits(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """BCEWithLogits, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,) -> ().
+def _arguments(logits, target, weight, pos_weight) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
+    if not isinstance(logits, Tensor) or logits.dim() < 1 or not logits.is_floating_point():
+        _fits("logits", logits, "(*N, C)", (..., None))
+    dtype = logits.dtype
+    *N_dims, C = logits.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims, C) or target.dtype != dtype:
+        _fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype)
+    if weight is not None:
+        weight = _spread(weight, (*N_dims, C))
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (*N_dims, C):
+            _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
+    if pos_weight is not None:
+        pos_weight = _as_number("pos_weight", pos_weight, dtype)
+        if not isinstance(pos_weight, Tensor) or pos_weight.shape != (C,):
+            _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(N_dims) != 1:
+        logits, target, weight = _merged(0, -1, logits, target, weight)
+    return dtype, N_dims, logits, target, weight, pos_weight
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
         raise RuntimeError(
-            "bce_with_logits: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+            f"bce_with_logits: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
         )
-    if isinstance(pos_weight, Tensor) and pos_weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "bce_with_logits: pos_weight requires a gradient, and none is derived for it: pass"
-            " pos_weight.detach()"
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"bce_with_logits: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"bce_with_logits: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _spread(tensor, shape):
+    """The tensor repeated to a shape without memory, where broadcasting gets it there."""
+    fits = isinstance(tensor, Tensor) and tensor.dim() <= len(shape) and all(
+        size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
+    )
+    return tensor.expand(shape) if fits and tensor.shape != shape else tensor
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"bce_with_logits: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
         )
-    weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    loss = BCEWithLogitsFunction.apply(logits, target, weight, pos_weight)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    return tensor.to(computed)

@@ -15,6 +15,11 @@ The closed form:
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(log_logits + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits))
 
+Where weight is left out, and pos_weight is left out, derived and proved as well:
+
+    dlogits = dlosses*(1/(exp(-logits) + 1) - target)
+    dtarget = -dlosses*logits
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -24,22 +29,20 @@ At the edges:
   along it have the same ones there, and results get them back.
 - weight is 1 everywhere where it is left out.
 - pos_weight is 1 everywhere where it is left out.
-- weight is broadcast as torch broadcasts, by bce_with_logits_none alone.
+- weight is broadcast as torch broadcasts, to the sizes that the others have.
 - RuntimeError where weight requires a gradient: it has none.
 - RuntimeError where pos_weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight and
-  pos_weight may be of booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight and
+  pos_weight may be of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of bce_with_logits_none is differentiated again, as second
-  derivatives are not derived yet: bce_with_logits_none_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: bce_with_logits_none_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -47,15 +50,28 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('weight', 'pos_weight')  # without gradient; booleans and integers count as numbers
-LAYOUTS = {'logits': '*N C', 'target': '*N C', 'pos_weight': 'C'}  # of what says to which sizes others are broadcast
-OPTIONAL = {'weight': 1, 'pos_weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def bce_with_logits_none(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+) -> Tensor:
+    """BCEWithLogitsNone, differentiable: losses with the closed form as its backward.
+
+    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
+    """
+    _without_gradient("weight", weight)
+    _without_gradient("pos_weight", pos_weight)
+    dtype, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    losses = BCEWithLogitsNoneFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _restored(losses, 0, N_dims)
+    return losses if losses.dtype == dtype else losses.to(dtype)
 
 
 class BCEWithLogitsNoneForward(NamedTuple):
-    """The output losses, then what the backward needs."""
-
     losses: Tensor  # (*N, C)
     logits: Tensor  # (*N, C)
     target: Tensor  # (*N, C)
@@ -63,246 +79,31 @@ class BCEWithLogitsNoneForward(NamedTuple):
     pos_weight: Tensor  # (C,)
 
 
-class BCEWithLogitsNoneGradients(NamedTuple):
-    """The gradients of the inputs, from dlosses and what the forward saved."""
-
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-class BCEWithLogitsNoneAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    probs: Tensor  # (*N, C)
-    likelihood: Tensor  # (*N, C)
-    losses: Tensor  # (*N, C)
-
-
-class BCEWithLogitsNoneChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dprobs: Tensor  # (*N, C)
-    dlikelihood: Tensor  # (*N, C)
-    dlosses: Tensor  # (*N, C)
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dlosses" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"bce_with_logits_none: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _expanded(tensor: Tensor, axes: str, others: tuple) -> Tensor:
-    """The tensor along ``axes``, repeated without memory where it has one entry or no dimension."""
-    there = {name: other for name, other in zip(LAYOUTS, others) if isinstance(other, Tensor)}
-    if not isinstance(tensor, Tensor) or not there:
-        return tensor
-    _, sizes, leads, _ = _check({name: LAYOUTS[name] for name in there}, tuple(there.values()))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    if not lengths.keys() >= set(axes.split()):
-        return tensor
-    shape = [length for axis in axes.split() for length in lengths[axis]]
-    fits = tensor.dim() <= len(shape) and all(
-        size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
-    )
-    return tensor.expand(shape) if fits and list(tensor.shape) != shape else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"bce_with_logits_none: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"bce_with_logits_none: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"bce_with_logits_none: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    rounds=1,
-    results=("*N C", "*N C", "*N C", "*N C", "C"),
-)
 def bce_with_logits_none_forward(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
 ) -> BCEWithLogitsNoneForward:
     """The output losses, then what the backward needs.
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    dtype, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    result = _forward(logits, target, weight, pos_weight)
+    return BCEWithLogitsNoneForward(
+        _restored(result.losses, 0, N_dims).to(dtype), _restored(result.logits, 0, N_dims),
+        _restored(result.target, 0, N_dims), _restored(result.weight, 0, N_dims),
+        result.pos_weight,
+    )
+
+
+def _forward(logits, target, weight, pos_weight) -> BCEWithLogitsNoneForward:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),
@@ -313,85 +114,180 @@ def bce_with_logits_none_forward(
     return BCEWithLogitsNoneForward(losses, logits, target, weight, pos_weight)
 
 
-@_checked(
-    {
-        "dlosses": "*N C", "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    rounds=2,
-    results=("*N C", "*N C"),
-)
+class BCEWithLogitsNoneGradients(NamedTuple):
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
 def bce_with_logits_none_backward(
-    dlosses: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    pos_weight: Tensor,
+    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
 ) -> BCEWithLogitsNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
     Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    _fits("dlosses", dlosses, "(*N, C)", (..., None))
+    dtype = dlosses.dtype
+    *N_dims, C = dlosses.shape
+    _fits("logits", logits, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
+    _fits("target", target, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
+    _fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
+    _fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), dtype, True)
+    if dtype in HALF:
+        dlosses, logits, target, weight, pos_weight = _single(dlosses, logits, target, weight, pos_weight)
+    if len(N_dims) != 1:
+        dlosses, logits, target, weight = _merged(0, -1, dlosses, logits, target, weight)
+    result = _backward(dlosses, logits, target, weight, pos_weight, (True,) * 4)
+    return BCEWithLogitsNoneGradients(
+        _restored(result.dlogits, 0, N_dims).to(dtype),
+        _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dlosses, logits, target, weight, pos_weight, needs) -> BCEWithLogitsNoneGradients:
+    dlogits = dtarget = None
     dlikelihood = -dlosses * weight
-    dlogits = dlikelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
-    dtarget = dlikelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
+    if needs[0]:
+        dlogits = dlikelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
+    if needs[1]:
+        dtarget = dlikelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 
 
-@_checked(
-    {
-        "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-    },
-    results=("*N C", "*N C", "*N C"),
-)
+class BCEWithLogitsNoneAtoms(NamedTuple):
+    probs: Tensor  # (*N, C)
+    likelihood: Tensor  # (*N, C)
+    losses: Tensor  # (*N, C)
+
+
 def bce_with_logits_none_atoms(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
 ) -> BCEWithLogitsNoneAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
+    _, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = logits.new_full((), 1).expand(C)
     probs = (torch.exp(-logits) + 1) ** -1
     likelihood = pos_weight * torch.log(probs) * target + torch.log(1 - probs) * (1 - target)
     losses = -likelihood * weight
-    return BCEWithLogitsNoneAtoms(probs, likelihood, losses)
+    return BCEWithLogitsNoneAtoms(
+        _restored(probs, 0, N_dims), _restored(likelihood, 0, N_dims),
+        _restored(losses, 0, N_dims),
+    )
 
 
-@_checked(
-    {
-        "dlosses": "*N C", "logits": "*N C", "target": "*N C", "weight": "*N C", "pos_weight": "C",
-        "probs": "*N C", "likelihood": "*N C", "losses": "*N C",
-    },
-    results=("*N C", "*N C", "*N C", "*N C", "*N C"),
-)
+class BCEWithLogitsNoneChain(NamedTuple):
+    dprobs: Tensor  # (*N, C)
+    dlikelihood: Tensor  # (*N, C)
+    dlosses: Tensor  # (*N, C)
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
 def bce_with_logits_none_chain(
-    dlosses: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    pos_weight: Tensor | None,
-    probs: Tensor,
-    likelihood: Tensor,
-    losses: Tensor,
+    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None,
+    pos_weight: Tensor | None, probs: Tensor, likelihood: Tensor, losses: Tensor,
 ) -> BCEWithLogitsNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,),
-    probs (*N, C), likelihood (*N, C), losses (*N, C).
+    Shapes: dlosses (*N, C), logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,), probs
+    (*N, C), likelihood (*N, C), losses (*N, C).
     """
+    dtype, N_dims, logits, target, weight, pos_weight = _arguments(
+        logits, target, weight, pos_weight,
+    )
+    C = logits.shape[1]
+    _fits("dlosses", dlosses, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("probs", probs, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("likelihood", likelihood, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dlosses, probs, likelihood, losses = _single(dlosses, probs, likelihood, losses)
+    if len(N_dims) != 1:
+        dlosses, probs, likelihood, losses = _merged(0, -1, dlosses, probs, likelihood, losses)
+    N = dlosses.shape[0]
+    if weight is None:
+        weight = dlosses.new_full((), 1).expand(N, C)
+    if pos_weight is None:
+        pos_weight = dlosses.new_full((), 1).expand(C)
     dlikelihood = -dlosses * weight
     dprobs = dlikelihood * (pos_weight * target / probs - (1 - target) / (1 - probs))
     dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     dtarget = dlikelihood * (pos_weight * torch.log(probs) - torch.log(1 - probs))
-    return BCEWithLogitsNoneChain(dprobs, dlikelihood, dlosses, dlogits, dtarget)
+    return BCEWithLogitsNoneChain(
+        _restored(dprobs, 0, N_dims), _restored(dlikelihood, 0, N_dims),
+        _restored(dlosses, 0, N_dims), _restored(dlogits, 0, N_dims),
+        _restored(dtarget, 0, N_dims),
+    )
+
+
+def _plain_forward(logits, target) -> tuple:
+    likelihood = torch.addcmul(
+        torch.nn.functional.logsigmoid(logits) * target,
+        torch.nn.functional.softplus(logits, threshold=40),
+        1 - target,
+        value=-1,
+    )
+    losses = -likelihood
+    return (losses, logits, target)
+
+
+def _plain_backward(dlosses, logits, target, needs) -> tuple:
+    dlogits = dtarget = None
+    if needs[0]:
+        dlogits = dlosses * (torch.sigmoid(logits) - target)
+    if needs[1]:
+        dtarget = -dlosses * logits
+    return (dlogits, dtarget)
+
+
+class BCEWithLogitsNoneFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, weight, pos_weight):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and pos_weight is None
+        if ctx.plain:
+            losses, logits, target = _plain_forward(logits, target)
+            ctx.save_for_backward(behind, logits, target)
+            ctx.numbers = ()
+            return losses, behind
+        result = _forward(logits, target, weight, pos_weight)
+        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
+        ctx.numbers = ()
+        return result.losses, behind
+
+    @staticmethod
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = BCEWithLogitsNoneAgain.apply(behind, dlosses)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
 
 
 _REFUSAL = (
-    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bce_with_logits_none_atoms(...).losses is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; bce_with_logits_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -430,54 +326,117 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsNoneCompiled.apply)
 
 
-class BCEWithLogitsNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, pos_weight):
-        result = bce_with_logits_none_forward(logits, target, weight, pos_weight)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-            gradients = bce_with_logits_none_backward(of, *saved)
-        if again:
-            zero = BCEWithLogitsNoneAgain.apply(behind, dlosses)
-            gradients = BCEWithLogitsNoneGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def bce_with_logits_none(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """BCEWithLogitsNone, differentiable: losses with the closed form as its backward.
-
-    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,) -> (*N, C).
+def _arguments(logits, target, weight, pos_weight) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
+    if not isinstance(logits, Tensor) or logits.dim() < 1 or not logits.is_floating_point():
+        _fits("logits", logits, "(*N, C)", (..., None))
+    dtype = logits.dtype
+    *N_dims, C = logits.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims, C) or target.dtype != dtype:
+        _fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype)
+    if weight is not None:
+        weight = _spread(weight, (*N_dims, C))
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (*N_dims, C):
+            _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
+    if pos_weight is not None:
+        pos_weight = _as_number("pos_weight", pos_weight, dtype)
+        if not isinstance(pos_weight, Tensor) or pos_weight.shape != (C,):
+            _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(N_dims) != 1:
+        logits, target, weight = _merged(0, -1, logits, target, weight)
+    return dtype, N_dims, logits, target, weight, pos_weight
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
         raise RuntimeError(
-            "bce_with_logits_none: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+            f"bce_with_logits_none: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
         )
-    if isinstance(pos_weight, Tensor) and pos_weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "bce_with_logits_none: pos_weight requires a gradient, and none is derived for it: pass"
-            " pos_weight.detach()"
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"bce_with_logits_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"bce_with_logits_none: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _spread(tensor, shape):
+    """The tensor repeated to a shape without memory, where broadcasting gets it there."""
+    fits = isinstance(tensor, Tensor) and tensor.dim() <= len(shape) and all(
+        size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
+    )
+    return tensor.expand(shape) if fits and tensor.shape != shape else tensor
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"bce_with_logits_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
         )
-    weight = _expanded(weight, "*N C", (logits, target, pos_weight))
-    losses = BCEWithLogitsNoneFunction.apply(logits, target, weight, pos_weight)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
-    return losses
+    return tensor.to(computed)

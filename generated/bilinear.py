@@ -16,6 +16,13 @@ The closed form:
     dx1 = Sum(dthrough*weight, H, L)
     dweight = Sum(x1*dthrough, N)
 
+Where bias is left out, derived and proved as well:
+
+    dx2 = Sum(dy*through, H)
+    dthrough = dy*x2
+    dx1 = Sum(dthrough*weight, H, L)
+    dweight = Sum(x1*dthrough, N)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums; every step of the
 chain too.
@@ -25,13 +32,13 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of bilinear is differentiated again, as second derivatives
-  are not derived yet: bilinear_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: bilinear_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -44,13 +51,36 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'bias': 0}  # and the number that each is everywhere where it is left out
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Bilinear, differentiable: y with the closed form as its backward.
+
+    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
+    """
+    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
+    y = BilinearFunction.apply(x1, x2, weight, bias)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class BilinearForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, H)
     x1: Tensor  # (*N, K)
     x2: Tensor  # (*N, L)
@@ -58,25 +88,109 @@ class BilinearForward(NamedTuple):
     through: Tensor  # (*N, L, H)
 
 
-class BilinearGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def bilinear_forward(
+    x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
+) -> BilinearForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
+    """
+    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
+    result = _forward(x1, x2, weight, bias)
+    return BilinearForward(
+        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x1, 0, N_dims),
+        _restored(result.x2, 0, N_dims), result.weight, _restored(result.through, 0, N_dims),
+    )
+
+
+@_uncast
+def _forward(x1, x2, weight, bias) -> BilinearForward:
+    H = weight.shape[0]
+    if bias is None:
+        bias = x1.new_full((), 0).expand(H)
+    through = torch.einsum("hkl,nk->nlh", weight, x1)
+    y = (x2[:, :, None] * through).sum(1) + bias
+    return BilinearForward(y, x1, x2, weight, through)
+
+
+class BilinearGradients(NamedTuple):
     dx1: Tensor  # (*N, K)
     dx2: Tensor  # (*N, L)
     dweight: Tensor  # (H, K, L)
     dbias: Tensor  # (H,)
 
 
-class BilinearAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def bilinear_backward(
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor,
+) -> BilinearGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), through (*N, L, H).
+    """
+    _fits("dy", dy, "(*N, H)", (..., None))
+    dtype = dy.dtype
+    *N_dims, H = dy.shape
+    _fits("x1", x1, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    *_, K = x1.shape
+    _fits("x2", x2, "(*N, L) with N as in dy", (*N_dims, None), dtype, True)
+    *_, L = x2.shape
+    _fits(
+        "weight", weight, "(H, K, L) with H as in dy and K as in x1 and L as in x2", (H, K, L), dtype, True,
+    )
+    _fits(
+        "through", through, "(*N, L, H) with N, H as in dy and L as in x2", (*N_dims, L, H), dtype, True,
+    )
+    if dtype in HALF:
+        dy, x1, x2, weight, through = _single(dy, x1, x2, weight, through)
+    if len(N_dims) != 1:
+        dy, x1, x2 = _merged(0, -1, dy, x1, x2)
+        through, = _merged(0, -2, through)
+    result = _backward(dy, x1, x2, weight, through, (True,) * 4)
+    return BilinearGradients(
+        _restored(result.dx1, 0, N_dims).to(dtype), _restored(result.dx2, 0, N_dims).to(dtype),
+        result.dweight.to(dtype), result.dbias.to(dtype),
+    )
+
+
+@_uncast
+def _backward(dy, x1, x2, weight, through, needs) -> BilinearGradients:
+    dx1 = dx2 = dweight = dbias = None
+    if needs[1]:
+        dx2 = (dy[:, None] * through).sum(2)
+    if needs[3]:
+        dbias = dy.sum(0)
+    if needs[0] or needs[2]:
+        dthrough = dy[:, None] * x2[:, :, None]
+    if needs[0]:
+        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    if needs[2]:
+        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    return BilinearGradients(dx1, dx2, dweight, dbias)
+
+
+class BilinearAtoms(NamedTuple):
     through: Tensor  # (*N, L, H)
     y: Tensor  # (*N, H)
 
 
-class BilinearChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def bilinear_atoms(
+    x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
+) -> BilinearAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
+    """
+    _, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
+    H = weight.shape[0]
+    if bias is None:
+        bias = x1.new_full((), 0).expand(H)
+    through = torch.einsum("hkl,nk->nlh", weight, x1)
+    y = (x2[:, :, None] * through).sum(1) + bias
+    return BilinearAtoms(_restored(through, 0, N_dims), _restored(y, 0, N_dims))
+
+
+class BilinearChain(NamedTuple):
     dthrough: Tensor  # (*N, L, H)
     dy: Tensor  # (*N, H)
     dx1: Tensor  # (*N, K)
@@ -85,250 +199,9 @@ class BilinearChain(NamedTuple):
     dbias: Tensor  # (H,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"bilinear: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"bilinear: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"bilinear: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"bilinear: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x1": "*N K", "x2": "*N L", "weight": "H K L", "bias": "H",
-    },
-    rounds=1,
-    results=("*N H", "*N K", "*N L", "H K L", "*N L H"),
-)
-def bilinear_forward(
-    x1: Tensor,
-    x2: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-) -> BilinearForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
-    """
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearForward(y, x1, x2, weight, through)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x1": "*N K", "x2": "*N L", "weight": "H K L", "through": "*N L H",
-    },
-    rounds=4,
-    results=("*N K", "*N L", "H K L", "H"),
-)
-def bilinear_backward(
-    dy: Tensor,
-    x1: Tensor,
-    x2: Tensor,
-    weight: Tensor,
-    through: Tensor,
-) -> BilinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), through (*N, L, H).
-    """
-    dx2 = (dy[:, None] * through).sum(2)
-    dbias = dy.sum(0)
-    dthrough = dy[:, None] * x2[:, :, None]
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return BilinearGradients(dx1, dx2, dweight, dbias)
-
-
-@_checked({"x1": "*N K", "x2": "*N L", "weight": "H K L", "bias": "H"}, results=("*N L H", "*N H"))
-def bilinear_atoms(
-    x1: Tensor,
-    x2: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-) -> BilinearAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
-    """
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearAtoms(through, y)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x1": "*N K", "x2": "*N L", "weight": "H K L", "bias": "H",
-        "through": "*N L H", "y": "*N H",
-    },
-    results=("*N L H", "*N H", "*N K", "*N L", "H K L", "H"),
-)
+@_uncast
 def bilinear_chain(
-    dy: Tensor,
-    x1: Tensor,
-    x2: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    through: Tensor,
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None, through: Tensor,
     y: Tensor,
 ) -> BilinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
@@ -336,18 +209,89 @@ def bilinear_chain(
     Shapes: dy (*N, H), x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,), through (*N, L, H), y
     (*N, H).
     """
+    dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
+    L = x2.shape[1]
+    H = weight.shape[0]
+    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("through", through, "(*N, L, H)", (*N_dims, L, H), dtype, True)
+    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, through, y = _single(dy, through, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
+        through, = _merged(0, -2, through)
+    if bias is None:
+        bias = dy.new_full((), 0).expand(H)
     dthrough = dy[:, None] * x2[:, :, None]
     dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
     dx2 = (dy[:, None] * through).sum(2)
     dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
     dbias = dy.sum(0)
-    return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
+    return BilinearChain(
+        _restored(dthrough, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx1, 0, N_dims),
+        _restored(dx2, 0, N_dims), dweight, dbias,
+    )
+
+
+@_uncast
+def _plain_forward(x1, x2, weight) -> tuple:
+    through = torch.einsum("hkl,nk->nlh", weight, x1)
+    y = (x2[:, :, None] * through).sum(1)
+    return (y, x1, x2, weight, through)
+
+
+@_uncast
+def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
+    dx1 = dx2 = dweight = None
+    if needs[1]:
+        dx2 = (dy[:, None] * through).sum(2)
+    if needs[0] or needs[2]:
+        dthrough = dy[:, None] * x2[:, :, None]
+    if needs[0]:
+        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    if needs[2]:
+        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    return (dx1, dx2, dweight, None)
+
+
+class BilinearFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x1, x2, weight, bias):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = bias is None
+        if ctx.plain:
+            y, x1, x2, weight, through = _plain_forward(x1, x2, weight)
+            ctx.save_for_backward(behind, x1, x2, weight, through)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x1, x2, weight, bias)
+        ctx.save_for_backward(behind, result.x1, result.x2, result.weight, result.through)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = BilinearAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], gradients[3]
 
 
 _REFUSAL = (
-    "bilinear: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bilinear_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "bilinear: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; bilinear_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -386,38 +330,89 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", BilinearCompiled.apply)
 
 
-class BilinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x1, x2, weight, bias):
-        result = bilinear_forward(x1, x2, weight, bias)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x1, result.x2, result.weight, result.through)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = bilinear_backward(of, *saved)
-        if again:
-            zero = BilinearAgain.apply(behind, dy)
-            gradients = BilinearGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx1, gradients.dx2, gradients.dweight, gradients.dbias if ctx.needs_input_grad[3] else None
-
-
-def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Bilinear, differentiable: y with the closed form as its backward.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,) -> (*N, H).
+def _arguments(x1, x2, weight, bias) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = BilinearFunction.apply(x1, x2, weight, bias)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
+        _fits("x1", x1, "(*N, K)", (..., None))
+    dtype = x1.dtype
+    *N_dims, K = x1.shape
+    if (
+        not isinstance(x2, Tensor)
+        or x2.dim() != 1 + len(N_dims)
+        or x2.shape[:-1] != (*N_dims,)
+        or x2.dtype != dtype
+    ):
+        _fits("x2", x2, "(*N, L) with N as in x1", (*N_dims, None), dtype)
+    *_, L = x2.shape
+    if (
+        not isinstance(weight, Tensor)
+        or weight.dim() != 3
+        or weight.shape[1] != K
+        or weight.shape[2] != L
+        or weight.dtype != dtype
+    ):
+        _fits("weight", weight, "(H, K, L) with K as in x1 and L as in x2", (None, K, L), dtype)
+    H = weight.shape[0]
+    if bias is not None:
+        if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
+            _fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
+    if dtype in HALF:
+        x1, x2, weight, bias = _single(x1, x2, weight, bias)
+    if len(N_dims) != 1:
+        x1, x2 = _merged(0, -1, x1, x2)
+    return dtype, N_dims, x1, x2, weight, bias
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bilinear: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"bilinear: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"bilinear: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"bilinear: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

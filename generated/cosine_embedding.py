@@ -25,19 +25,17 @@ At the edges:
   along it have the same ones there, and results get them back.
 - TypeError where margin or eps is no number of Python's or numpy's, as a tensor.
 - RuntimeError where target requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; target may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where target may be
+  of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of cosine_embedding is differentiated again, as second
-  derivatives are not derived yet: cosine_embedding_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: cosine_embedding_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -46,13 +44,24 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('target',)  # without gradient; booleans and integers count as numbers
+
+
+def cosine_embedding(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
+) -> Tensor:
+    """CosineEmbedding, differentiable: loss with the closed form as its backward.
+
+    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
+    """
+    _without_gradient("target", target)
+    dtype, _, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
+    loss = CosineEmbeddingFunction.apply(x1, x2, target, margin, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class CosineEmbeddingForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     x1: Tensor  # (*N, C)
     x2: Tensor  # (*N, C)
@@ -64,16 +73,111 @@ class CosineEmbeddingForward(NamedTuple):
     margin: float
 
 
-class CosineEmbeddingGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def cosine_embedding_forward(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
+) -> CosineEmbeddingForward:
+    """The output loss, then what the backward needs.
 
+    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
+    """
+    dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
+    result = _forward(x1, x2, target, margin, eps)
+    return CosineEmbeddingForward(
+        result.loss.to(dtype), _restored(result.x1, 0, N_dims), _restored(result.x2, 0, N_dims),
+        _restored(result.target, 0, N_dims), _restored(result.losses_norms_term, 0, N_dims),
+        _restored(result.losses_norms_term_2, 0, N_dims),
+        _restored(result.losses_norms, 0, N_dims), _restored(result.losses_cosine, 0, N_dims),
+        result.margin,
+    )
+
+
+def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingForward:
+    N = x1.shape[0]
+    losses_product = (x1 * x2).sum(1)
+    losses_norms_term = (x1 ** 2).sum(1) + eps
+    losses_norms_term_2 = (x2 ** 2).sum(1) + eps
+    losses_norms = torch.sqrt(losses_norms_term * losses_norms_term_2)
+    losses_cosine = losses_product / losses_norms
+    losses_excess = losses_cosine - margin
+    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
+    loss = losses.sum() / N
+    return CosineEmbeddingForward(
+        loss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
+        margin,
+    )
+
+
+class CosineEmbeddingGradients(NamedTuple):
     dx1: Tensor  # (*N, C)
     dx2: Tensor  # (*N, C)
 
 
-class CosineEmbeddingAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def cosine_embedding_backward(
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, losses_norms_term: Tensor,
+    losses_norms_term_2: Tensor, losses_norms: Tensor, losses_cosine: Tensor, margin: float,
+) -> CosineEmbeddingGradients:
+    """The gradients of the inputs, from dloss and what the forward saved.
 
+    Shapes: dloss (), x1 (*N, C), x2 (*N, C), target (*N,), losses_norms_term (*N,),
+    losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
+    """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("x1", x1, "(*N, C)", (..., None), dtype, True)
+    *N_dims, C = x1.shape
+    _fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype, True)
+    _fits(
+        "losses_norms_term", losses_norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True,
+    )
+    _fits(
+        "losses_norms_term_2", losses_norms_term_2, "(*N,) with N as in x1", (*N_dims,), dtype, True,
+    )
+    _fits("losses_norms", losses_norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    _fits("losses_cosine", losses_cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in x1", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+    if len(N_dims) != 1:
+        x1, x2 = _merged(0, -1, x1, x2)
+        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(0, 0, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    result = _backward(
+        dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
+        margin, (True,) * 5,
+    )
+    return CosineEmbeddingGradients(
+        _restored(result.dx1, 0, N_dims).to(dtype), _restored(result.dx2, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(
+    dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
+    margin, needs,
+) -> CosineEmbeddingGradients:
+    N = x1.shape[0]
+    dx1 = dx2 = None
+    dlosses = (dloss / N).expand(N)
+    dlosses_cosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (losses_cosine - margin >= 0), dlosses, 0))
+    dlosses_product = dlosses_cosine / losses_norms
+    if needs[0]:
+        dx1 = torch.addcmul(
+            dlosses_product[:, None] * x2,
+            dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
+            x1,
+            value=-1,
+        )
+    if needs[1]:
+        dx2 = torch.addcmul(
+            dlosses_product[:, None] * x1,
+            dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
+            x2,
+            value=-1,
+        )
+    return CosineEmbeddingGradients(dx1, dx2)
+
+
+class CosineEmbeddingAtoms(NamedTuple):
     losses_product: Tensor  # (*N,)
     losses_norms: Tensor  # (*N,)
     losses_cosine: Tensor  # (*N,)
@@ -82,9 +186,31 @@ class CosineEmbeddingAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-class CosineEmbeddingChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def cosine_embedding_atoms(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
+) -> CosineEmbeddingAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
+    """
+    _, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
+    N = x1.shape[0]
+    if N == 0:
+        raise ValueError("cosine_embedding_atoms divides a number by N, which is 0")
+    losses_product = (x1 * x2).sum(1)
+    losses_norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
+    losses_cosine = losses_product / losses_norms
+    losses_excess = losses_cosine - margin
+    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
+    loss = 1 / N * losses.sum()
+    return CosineEmbeddingAtoms(
+        _restored(losses_product, 0, N_dims), _restored(losses_norms, 0, N_dims),
+        _restored(losses_cosine, 0, N_dims), _restored(losses_excess, 0, N_dims),
+        _restored(losses, 0, N_dims), loss,
+    )
+
+
+class CosineEmbeddingChain(NamedTuple):
     dlosses_product: Tensor  # (*N,)
     dlosses_norms: Tensor  # (*N,)
     dlosses_cosine: Tensor  # (*N,)
@@ -95,333 +221,31 @@ class CosineEmbeddingChain(NamedTuple):
     dx2: Tensor  # (*N, C)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"cosine_embedding: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"cosine_embedding: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"cosine_embedding: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"cosine_embedding: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x1": "*N C", "x2": "*N C", "target": "*N",
-    },
-    rounds=1,
-    results=("", "*N C", "*N C", "*N", "*N", "*N", "*N", "*N", ""),
-)
-def cosine_embedding_forward(
-    x1: Tensor,
-    x2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    eps: float = 1e-12,
-) -> CosineEmbeddingForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
-    """
-    N = x1.shape[0]
-    if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    losses_product = (x1 * x2).sum(1)
-    losses_norms_term = (x1 ** 2).sum(1) + eps
-    losses_norms_term_2 = (x2 ** 2).sum(1) + eps
-    losses_norms = torch.sqrt(losses_norms_term * losses_norms_term_2)
-    losses_cosine = losses_product / losses_norms
-    losses_excess = losses_cosine - margin
-    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
-    loss = losses.sum() / N
-    return CosineEmbeddingForward(
-        loss,
-        x1,
-        x2,
-        target,
-        losses_norms_term,
-        losses_norms_term_2,
-        losses_norms,
-        losses_cosine,
-        margin,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "x1": "*N C", "x2": "*N C", "target": "*N", "losses_norms_term": "*N",
-        "losses_norms_term_2": "*N", "losses_norms": "*N", "losses_cosine": "*N",
-    },
-    rounds=2,
-    results=("*N C", "*N C"),
-)
-def cosine_embedding_backward(
-    dloss: Tensor,
-    x1: Tensor,
-    x2: Tensor,
-    target: Tensor,
-    losses_norms_term: Tensor,
-    losses_norms_term_2: Tensor,
-    losses_norms: Tensor,
-    losses_cosine: Tensor,
-    margin: float,
-) -> CosineEmbeddingGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), x1 (*N, C), x2 (*N, C), target (*N,), losses_norms_term (*N,),
-    losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
-    """
-    N = x1.shape[0]
-    if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
-    dlosses = (dloss / N).expand(N)
-    dlosses_cosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (losses_cosine - margin >= 0), dlosses, 0))
-    dlosses_product = dlosses_cosine / losses_norms
-    dx1 = torch.addcmul(
-        dlosses_product[:, None] * x2,
-        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term[:, None],
-        x1,
-        value=-1,
-    )
-    dx2 = torch.addcmul(
-        dlosses_product[:, None] * x1,
-        dlosses_cosine[:, None] * losses_cosine[:, None] / losses_norms_term_2[:, None],
-        x2,
-        value=-1,
-    )
-    return CosineEmbeddingGradients(dx1, dx2)
-
-
-@_checked({"x1": "*N C", "x2": "*N C", "target": "*N"}, results=("*N", "*N", "*N", "*N", "*N", ""))
-def cosine_embedding_atoms(
-    x1: Tensor,
-    x2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    eps: float = 1e-12,
-) -> CosineEmbeddingAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
-    """
-    N = x1.shape[0]
-    if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    losses_product = (x1 * x2).sum(1)
-    losses_norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
-    losses_cosine = losses_product / losses_norms
-    losses_excess = losses_cosine - margin
-    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
-    loss = 1 / N * losses.sum()
-    return CosineEmbeddingAtoms(
-        losses_product,
-        losses_norms,
-        losses_cosine,
-        losses_excess,
-        losses,
-        loss,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "x1": "*N C", "x2": "*N C", "target": "*N", "losses_product": "*N",
-        "losses_norms": "*N", "losses_cosine": "*N", "losses_excess": "*N", "losses": "*N",
-        "loss": "",
-    },
-    results=("*N", "*N", "*N", "*N", "*N", "", "*N C", "*N C"),
-)
 def cosine_embedding_chain(
-    dloss: Tensor,
-    x1: Tensor,
-    x2: Tensor,
-    target: Tensor,
-    losses_product: Tensor,
-    losses_norms: Tensor,
-    losses_cosine: Tensor,
-    losses_excess: Tensor,
-    losses: Tensor,
-    loss: Tensor,
-    margin: float = 0,
-    eps: float = 1e-12,
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, losses_product: Tensor,
+    losses_norms: Tensor, losses_cosine: Tensor, losses_excess: Tensor, losses: Tensor,
+    loss: Tensor, margin: float = 0, eps: float = 1e-12,
 ) -> CosineEmbeddingChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), x1 (*N, C), x2 (*N, C), target (*N,), losses_product (*N,), losses_norms
     (*N,), losses_cosine (*N,), losses_excess (*N,), losses (*N,), loss ().
     """
+    dtype, N_dims, x1, x2, target, _, eps = _arguments(x1, x2, target, margin, eps)
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_product", losses_product, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_norms", losses_norms, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_cosine", losses_cosine, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_excess", losses_excess, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss = _single(dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss)
+    if len(N_dims) != 1:
+        losses_product, losses_norms, losses_cosine, losses_excess, losses = _merged(0, 0, losses_product, losses_norms, losses_cosine, losses_excess, losses)
     N = x1.shape[0]
-    if not isinstance(margin, (float, int)):
-        margin = _number("margin", margin)
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+    if N == 0:
+        raise ValueError("cosine_embedding_chain divides a number by N, which is 0")
     dlosses = (1 / N * dloss).expand(N)
     dlosses_excess = torch.where(target == 1, 0, torch.where((target == -1) & (losses_excess >= 0), dlosses, 0))
     dlosses_cosine = dlosses_excess + torch.where(target == 1, -dlosses, 0)
@@ -436,21 +260,41 @@ def cosine_embedding_chain(
         + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
     return CosineEmbeddingChain(
-        dlosses_product,
-        dlosses_norms,
-        dlosses_cosine,
-        dlosses_excess,
-        dlosses,
-        dloss,
-        dx1,
-        dx2,
+        _restored(dlosses_product, 0, N_dims), _restored(dlosses_norms, 0, N_dims),
+        _restored(dlosses_cosine, 0, N_dims), _restored(dlosses_excess, 0, N_dims),
+        _restored(dlosses, 0, N_dims), dloss, _restored(dx1, 0, N_dims), _restored(dx2, 0, N_dims),
     )
 
 
+class CosineEmbeddingFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x1, x2, target, margin, eps):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x1, x2, target, margin, eps)
+        ctx.save_for_backward(behind, result.x1, result.x2, result.target, result.losses_norms_term, result.losses_norms_term_2, result.losses_norms, result.losses_cosine)
+        ctx.numbers = (result.margin,)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = CosineEmbeddingAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None, None
+
+
 _REFUSAL = (
-    "cosine_embedding: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cosine_embedding_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "cosine_embedding: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; cosine_embedding_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -489,50 +333,117 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingCompiled.apply)
 
 
-class CosineEmbeddingFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x1, x2, target, margin, eps):
-        result = cosine_embedding_forward(x1, x2, target, margin, eps)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x1, result.x2, result.target, result.losses_norms_term, result.losses_norms_term_2, result.losses_norms, result.losses_cosine)
-        ctx.numbers = (result.margin,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = cosine_embedding_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = CosineEmbeddingAgain.apply(behind, dloss)
-            gradients = CosineEmbeddingGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx1, gradients.dx2, None, None, None
-
-
-def cosine_embedding(
-    x1: Tensor,
-    x2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    eps: float = 1e-12,
-) -> Tensor:
-    """CosineEmbedding, differentiable: loss with the closed form as its backward.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,) -> ().
+def _arguments(x1, x2, target, margin, eps) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(target, Tensor) and target.requires_grad and torch.is_grad_enabled():
+    if not isinstance(x1, Tensor) or x1.dim() < 1 or not x1.is_floating_point():
+        _fits("x1", x1, "(*N, C)", (..., None))
+    dtype = x1.dtype
+    *N_dims, C = x1.shape
+    if not isinstance(x2, Tensor) or x2.shape != (*N_dims, C) or x2.dtype != dtype:
+        _fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype)
+    target = _as_number("target", target, dtype)
+    if not isinstance(target, Tensor) or target.shape != (*N_dims,):
+        _fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
+    if dtype in HALF:
+        x1, x2 = _single(x1, x2)
+    if len(N_dims) != 1:
+        x1, x2 = _merged(0, -1, x1, x2)
+        target, = _merged(0, 0, target)
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    return dtype, N_dims, x1, x2, target, margin, eps
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
         raise RuntimeError(
-            "cosine_embedding: target requires a gradient, and none is derived for it: pass"
-            " target.detach()"
+            f"cosine_embedding: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
         )
-    loss = CosineEmbeddingFunction.apply(x1, x2, target, margin, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"cosine_embedding: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"cosine_embedding: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cosine_embedding: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cosine_embedding: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)

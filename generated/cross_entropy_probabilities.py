@@ -13,6 +13,11 @@ The closed form:
     dlogits = dlosses_logprobs - exp(losses_logprobs)*Sum(dlosses_logprobs, C)
     dtarget = dloss*weight*losses_logprobs*(label_smoothing - 1)/(N*S)
 
+Where weight is left out, and label_smoothing is 0, derived and proved as well:
+
+    dlogits = dloss*exp(losses_logprobs)*Sum(target, C)/(N*S) - dloss*target/(N*S)
+    dtarget = -dloss*losses_logprobs/(N*S)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -28,19 +33,17 @@ At the edges:
 - ValueError where label_smoothing is not at least 0 and at most 1.
 - TypeError where label_smoothing is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight may be
+  of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of cross_entropy_probabilities is differentiated again, as
-  second derivatives are not derived yet: cross_entropy_probabilities_atoms is plain torch, for
-  autograd to any order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: cross_entropy_probabilities_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -49,14 +52,26 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('weight',)  # without gradient; booleans and integers count as numbers
-OPTIONAL = {'weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def cross_entropy_probabilities(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> Tensor:
+    """CrossEntropyProbabilities, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    _without_gradient("weight", weight)
+    dtype, _, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    loss = CrossEntropyProbabilitiesFunction.apply(logits, target, weight, label_smoothing)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class CrossEntropyProbabilitiesForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
@@ -64,16 +79,97 @@ class CrossEntropyProbabilitiesForward(NamedTuple):
     label_smoothing: float
 
 
-class CrossEntropyProbabilitiesGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def cross_entropy_probabilities_forward(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> CrossEntropyProbabilitiesForward:
+    """The output loss, then what the backward needs.
 
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    result = _forward(logits, target, weight, label_smoothing)
+    return CrossEntropyProbabilitiesForward(
+        result.loss.to(dtype), _restored(result.target, 2, S_dims), result.weight,
+        _restored(result.losses_logprobs, 2, S_dims), result.label_smoothing,
+    )
+
+
+def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabilitiesForward:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
+    losses_smoothed = (1 - label_smoothing) * target + label_smoothing / C
+    losses = -(weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
+    loss = losses.sum() / N / S
+    return CrossEntropyProbabilitiesForward(loss, target, weight, losses_logprobs, label_smoothing)
+
+
+class CrossEntropyProbabilitiesGradients(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
     dtarget: Tensor  # (N, C, *S)
 
 
-class CrossEntropyProbabilitiesAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def cross_entropy_probabilities_backward(
+    dloss: Tensor, target: Tensor, weight: Tensor, losses_logprobs: Tensor, label_smoothing: float,
+) -> CrossEntropyProbabilitiesGradients:
+    """The gradients of the inputs, from dloss and what the forward saved.
 
+    Shapes: dloss (), target (N, C, *S), weight (C,), losses_logprobs (N, C, *S).
+    """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("target", target, "(N, C, *S)", (None, None, ...), dtype, True)
+    N, C, *S_dims = target.shape
+    _fits(
+        "losses_logprobs", losses_logprobs, "(N, C, *S) with N, C, S as in target", (N, C, *S_dims), dtype, True,
+    )
+    _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
+    if dtype in HALF:
+        dloss, target, weight, losses_logprobs = _single(dloss, target, weight, losses_logprobs)
+    if len(S_dims) != 1:
+        target, losses_logprobs = _merged(2, 0, target, losses_logprobs)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    result = _backward(dloss, target, weight, losses_logprobs, label_smoothing, (True,) * 4)
+    return CrossEntropyProbabilitiesGradients(
+        _restored(result.dlogits, 2, S_dims).to(dtype),
+        _restored(result.dtarget, 2, S_dims).to(dtype),
+    )
+
+
+def _backward(
+    dloss, target, weight, losses_logprobs, label_smoothing, needs,
+) -> CrossEntropyProbabilitiesGradients:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    dlogits = dtarget = None
+    if needs[0]:
+        dlosses_logprobs = dloss / N / S * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+        dlogits = torch.addcmul(
+            dlosses_logprobs,
+            dlosses_logprobs.sum(1, keepdim=True),
+            torch.exp(losses_logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = dloss * (label_smoothing - 1) / N / S * weight[:, None] * losses_logprobs
+    return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
+
+
+class CrossEntropyProbabilitiesAtoms(NamedTuple):
     losses_probs: Tensor  # (N, C, *S)
     losses_logprobs: Tensor  # (N, C, *S)
     losses_smoothed: Tensor  # (N, C, *S)
@@ -81,9 +177,35 @@ class CrossEntropyProbabilitiesAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-class CrossEntropyProbabilitiesChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def cross_entropy_probabilities_atoms(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> CrossEntropyProbabilitiesAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    _, S_dims, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if N * S == 0:
+        raise ValueError("cross_entropy_probabilities_atoms divides a number by N * S, which is 0")
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    losses_probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
+    losses_logprobs = torch.log(losses_probs)
+    losses_smoothed = (1 - label_smoothing) * target + 1 / C * label_smoothing
+    losses = (-weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
+    loss = 1 / (N * S) * losses.sum()
+    return CrossEntropyProbabilitiesAtoms(
+        _restored(losses_probs, 2, S_dims), _restored(losses_logprobs, 2, S_dims),
+        _restored(losses_smoothed, 2, S_dims), _restored(losses, 1, S_dims), loss,
+    )
+
+
+class CrossEntropyProbabilitiesChain(NamedTuple):
     dlosses_probs: Tensor  # (N, C, *S)
     dlosses_logprobs: Tensor  # (N, C, *S)
     dlosses_smoothed: Tensor  # (N, C, *S)
@@ -93,327 +215,9 @@ class CrossEntropyProbabilitiesChain(NamedTuple):
     dtarget: Tensor  # (N, C, *S)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"cross_entropy_probabilities: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"cross_entropy_probabilities: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"cross_entropy_probabilities: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"cross_entropy_probabilities: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"cross_entropy_probabilities: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "logits": "N C *S", "target": "N C *S", "weight": "C",
-    },
-    rounds=1,
-    results=("", "N C *S", "C", "N C *S", ""),
-)
-def cross_entropy_probabilities_forward(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> CrossEntropyProbabilitiesForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
-    losses_smoothed = (1 - label_smoothing) * target + label_smoothing / C
-    losses = -(weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
-    loss = losses.sum() / N / S
-    return CrossEntropyProbabilitiesForward(loss, target, weight, losses_logprobs, label_smoothing)
-
-
-@_checked(
-    {
-        "dloss": "", "target": "N C *S", "weight": "C", "losses_logprobs": "N C *S",
-    },
-    rounds=2,
-    results=("N C *S", "N C *S"),
-)
-def cross_entropy_probabilities_backward(
-    dloss: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    losses_logprobs: Tensor,
-    label_smoothing: float,
-) -> CrossEntropyProbabilitiesGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), target (N, C, *S), weight (C,), losses_logprobs (N, C, *S).
-    """
-    N = target.shape[0]
-    C = target.shape[1]
-    S = target.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlosses_logprobs = dloss / N / S * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
-    dlogits = torch.addcmul(
-        dlosses_logprobs,
-        dlosses_logprobs.sum(1, keepdim=True),
-        torch.exp(losses_logprobs),
-        value=-1,
-    )
-    dtarget = dloss * (label_smoothing - 1) / N / S * weight[:, None] * losses_logprobs
-    return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
-
-
-@_checked(
-    {
-        "logits": "N C *S", "target": "N C *S", "weight": "C",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S", ""),
-)
-def cross_entropy_probabilities_atoms(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> CrossEntropyProbabilitiesAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    losses_probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
-    losses_logprobs = torch.log(losses_probs)
-    losses_smoothed = (1 - label_smoothing) * target + 1 / C * label_smoothing
-    losses = (-weight[:, None] * losses_logprobs * losses_smoothed).sum(1)
-    loss = 1 / (N * S) * losses.sum()
-    return CrossEntropyProbabilitiesAtoms(
-        losses_probs,
-        losses_logprobs,
-        losses_smoothed,
-        losses,
-        loss,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "logits": "N C *S", "target": "N C *S", "weight": "C",
-        "losses_probs": "N C *S", "losses_logprobs": "N C *S", "losses_smoothed": "N C *S",
-        "losses": "N *S", "loss": "",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S", "", "N C *S", "N C *S"),
-)
 def cross_entropy_probabilities_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    losses_probs: Tensor,
-    losses_logprobs: Tensor,
-    losses_smoothed: Tensor,
-    losses: Tensor,
-    loss: Tensor,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None, losses_probs: Tensor,
+    losses_logprobs: Tensor, losses_smoothed: Tensor, losses: Tensor, loss: Tensor,
     label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
@@ -421,12 +225,27 @@ def cross_entropy_probabilities_chain(
     Shapes: dloss (), logits (N, C, *S), target (N, C, *S), weight (C,), losses_probs (N, C, *S),
     losses_logprobs (N, C, *S), losses_smoothed (N, C, *S), losses (N, *S), loss ().
     """
+    dtype, S_dims, logits, _, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
     N = logits.shape[0]
+    C = logits.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_probs", losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses_logprobs", losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses_smoothed", losses_smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss = _single(dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss)
+    if len(S_dims) != 1:
+        losses_probs, losses_logprobs, losses_smoothed = _merged(2, 0, losses_probs, losses_logprobs, losses_smoothed)
+        losses, = _merged(1, 0, losses)
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    if N * S == 0:
+        raise ValueError("cross_entropy_probabilities_chain divides a number by N * S, which is 0")
+    if weight is None:
+        weight = dloss.new_full((), 1).expand(C)
     dlosses = (1 / (N * S) * dloss).expand(N, S)
     dlosses_smoothed = -weight[:, None] * dlosses[:, None] * losses_logprobs
     dlosses_logprobs = -weight[:, None] * dlosses[:, None] * losses_smoothed
@@ -437,20 +256,76 @@ def cross_entropy_probabilities_chain(
     )
     dtarget = (1 - label_smoothing) * dlosses_smoothed
     return CrossEntropyProbabilitiesChain(
-        dlosses_probs,
-        dlosses_logprobs,
-        dlosses_smoothed,
-        dlosses,
-        dloss,
-        dlogits,
-        dtarget,
+        _restored(dlosses_probs, 2, S_dims), _restored(dlosses_logprobs, 2, S_dims),
+        _restored(dlosses_smoothed, 2, S_dims), _restored(dlosses, 1, S_dims), dloss,
+        _restored(dlogits, 2, S_dims), _restored(dtarget, 2, S_dims),
     )
 
 
+def _plain_forward(logits, target) -> tuple:
+    N = logits.shape[0]
+    S = logits.shape[2]
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
+    losses = -(losses_logprobs * target).sum(1)
+    loss = losses.sum() / N / S
+    return (loss, target, losses_logprobs)
+
+
+def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
+    N = target.shape[0]
+    S = target.shape[2]
+    dlogits = dtarget = None
+    if needs[0]:
+        dlogits = torch.addcmul(
+            dloss / N / S * target.sum(1, keepdim=True) * torch.exp(losses_logprobs),
+            dloss / N / S,
+            target,
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = -dloss / N / S * losses_logprobs
+    return (dlogits, dtarget)
+
+
+class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, weight, label_smoothing):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and label_smoothing == 0
+        if ctx.plain:
+            loss, target, losses_logprobs = _plain_forward(logits, target)
+            ctx.save_for_backward(behind, target, losses_logprobs)
+            ctx.numbers = ()
+            return loss, behind
+        result = _forward(logits, target, weight, label_smoothing)
+        ctx.save_for_backward(behind, result.target, result.weight, result.losses_logprobs)
+        ctx.numbers = (result.label_smoothing,)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = CrossEntropyProbabilitiesAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
+
+
 _REFUSAL = (
-    "cross_entropy_probabilities: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_probabilities_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "cross_entropy_probabilities: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; cross_entropy_probabilities_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -489,49 +364,125 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyProbabilitiesCompiled.apply)
 
 
-class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, label_smoothing):
-        result = cross_entropy_probabilities_forward(logits, target, weight, label_smoothing)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.target, result.weight, result.losses_logprobs)
-        ctx.numbers = (result.label_smoothing,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = cross_entropy_probabilities_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = CrossEntropyProbabilitiesAgain.apply(behind, dloss)
-            gradients = CrossEntropyProbabilitiesGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def cross_entropy_probabilities(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> Tensor:
-    """CrossEntropyProbabilities, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,) -> ().
+def _arguments(logits, target, weight, label_smoothing) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "cross_entropy_probabilities: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
+        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+    dtype = logits.dtype
+    N, C, *S_dims = logits.shape
+    if (
+        not isinstance(target, Tensor)
+        or target.shape != (N, C, *S_dims)
+        or target.dtype != dtype
+    ):
+        _fits("target", target, "(N, C, *S) with N, C, S as in logits", (N, C, *S_dims), dtype)
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (C,):
+            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(S_dims) != 1:
+        logits, target = _merged(2, 0, logits, target)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    loss = CrossEntropyProbabilitiesFunction.apply(logits, target, weight, label_smoothing)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    return dtype, S_dims, logits, target, weight, label_smoothing
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"cross_entropy_probabilities: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
+        )
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"cross_entropy_probabilities: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"cross_entropy_probabilities: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cross_entropy_probabilities: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_probabilities: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)

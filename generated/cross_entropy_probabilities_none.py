@@ -14,6 +14,11 @@ The closed form:
     dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = weight*dlosses*logprobs*(label_smoothing - 1)
 
+Where weight is left out, and label_smoothing is 0, derived and proved as well:
+
+    dlogits = dlosses*exp(logprobs)*Sum(target, C) - dlosses*target
+    dtarget = -dlosses*logprobs
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -27,19 +32,17 @@ At the edges:
 - ValueError where label_smoothing is not at least 0 and at most 1.
 - TypeError where label_smoothing is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight may be
+  of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of cross_entropy_probabilities_none is differentiated
-  again, as second derivatives are not derived yet: cross_entropy_probabilities_none_atoms is
-  plain torch, for autograd to any order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: cross_entropy_probabilities_none_atoms is plain torch, for autograd to any order,
+  for torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -48,14 +51,27 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('weight',)  # without gradient; booleans and integers count as numbers
-OPTIONAL = {'weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def cross_entropy_probabilities_none(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> Tensor:
+    """CrossEntropyProbabilitiesNone, differentiable: losses with the closed form as its backward.
+
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    _without_gradient("weight", weight)
+    dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    losses = CrossEntropyProbabilitiesNoneFunction.apply(logits, target, weight, label_smoothing)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _restored(losses, 1, S_dims)
+    return losses if losses.dtype == dtype else losses.to(dtype)
 
 
 class CrossEntropyProbabilitiesNoneForward(NamedTuple):
-    """The output losses, then what the backward needs."""
-
     losses: Tensor  # (N, *S)
     target: Tensor  # (N, C, *S)
     weight: Tensor  # (C,)
@@ -63,25 +79,126 @@ class CrossEntropyProbabilitiesNoneForward(NamedTuple):
     label_smoothing: float
 
 
-class CrossEntropyProbabilitiesNoneGradients(NamedTuple):
-    """The gradients of the inputs, from dlosses and what the forward saved."""
+def cross_entropy_probabilities_none_forward(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> CrossEntropyProbabilitiesNoneForward:
+    """The output losses, then what the backward needs.
 
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    result = _forward(logits, target, weight, label_smoothing)
+    return CrossEntropyProbabilitiesNoneForward(
+        _restored(result.losses, 1, S_dims).to(dtype), _restored(result.target, 2, S_dims),
+        result.weight, _restored(result.logprobs, 2, S_dims), result.label_smoothing,
+    )
+
+
+def _forward(logits, target, weight, label_smoothing) -> CrossEntropyProbabilitiesNoneForward:
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
+    smoothed = (1 - label_smoothing) * target + label_smoothing / C
+    losses = -(weight[:, None] * logprobs * smoothed).sum(1)
+    return CrossEntropyProbabilitiesNoneForward(losses, target, weight, logprobs, label_smoothing)
+
+
+class CrossEntropyProbabilitiesNoneGradients(NamedTuple):
     dlogits: Tensor  # (N, C, *S)
     dtarget: Tensor  # (N, C, *S)
 
 
-class CrossEntropyProbabilitiesNoneAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def cross_entropy_probabilities_none_backward(
+    dlosses: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor, label_smoothing: float,
+) -> CrossEntropyProbabilitiesNoneGradients:
+    """The gradients of the inputs, from dlosses and what the forward saved.
 
+    Shapes: dlosses (N, *S), target (N, C, *S), weight (C,), logprobs (N, C, *S).
+    """
+    _fits("dlosses", dlosses, "(N, *S)", (None, ...))
+    dtype = dlosses.dtype
+    N, *S_dims = dlosses.shape
+    _fits(
+        "target", target, "(N, C, *S) with N, S as in dlosses", (N, None, *S_dims), dtype, True,
+    )
+    _, C, *_ = target.shape
+    _fits(
+        "logprobs", logprobs, "(N, C, *S) with N, S as in dlosses and C as in target", (N, C, *S_dims), dtype, True,
+    )
+    _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
+    if dtype in HALF:
+        dlosses, target, weight, logprobs = _single(dlosses, target, weight, logprobs)
+    if len(S_dims) != 1:
+        dlosses, = _merged(1, 0, dlosses)
+        target, logprobs = _merged(2, 0, target, logprobs)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    result = _backward(dlosses, target, weight, logprobs, label_smoothing, (True,) * 4)
+    return CrossEntropyProbabilitiesNoneGradients(
+        _restored(result.dlogits, 2, S_dims).to(dtype),
+        _restored(result.dtarget, 2, S_dims).to(dtype),
+    )
+
+
+def _backward(
+    dlosses, target, weight, logprobs, label_smoothing, needs,
+) -> CrossEntropyProbabilitiesNoneGradients:
+    C = target.shape[1]
+    dlogits = dtarget = None
+    if needs[0]:
+        dlogprobs = weight[:, None] * dlosses[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+        dlogits = torch.addcmul(
+            dlogprobs,
+            dlogprobs.sum(1, keepdim=True),
+            torch.exp(logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
+    return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
+
+
+class CrossEntropyProbabilitiesNoneAtoms(NamedTuple):
     probs: Tensor  # (N, C, *S)
     logprobs: Tensor  # (N, C, *S)
     smoothed: Tensor  # (N, C, *S)
     losses: Tensor  # (N, *S)
 
 
-class CrossEntropyProbabilitiesNoneChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def cross_entropy_probabilities_none_atoms(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+) -> CrossEntropyProbabilitiesNoneAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """
+    _, S_dims, logits, target, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    C = logits.shape[1]
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
+    logprobs = torch.log(probs)
+    smoothed = (1 - label_smoothing) * target + 1 / C * label_smoothing
+    losses = (-weight[:, None] * logprobs * smoothed).sum(1)
+    return CrossEntropyProbabilitiesNoneAtoms(
+        _restored(probs, 2, S_dims), _restored(logprobs, 2, S_dims),
+        _restored(smoothed, 2, S_dims), _restored(losses, 1, S_dims),
+    )
+
+
+class CrossEntropyProbabilitiesNoneChain(NamedTuple):
     dprobs: Tensor  # (N, C, *S)
     dlogprobs: Tensor  # (N, C, *S)
     dsmoothed: Tensor  # (N, C, *S)
@@ -90,322 +207,32 @@ class CrossEntropyProbabilitiesNoneChain(NamedTuple):
     dtarget: Tensor  # (N, C, *S)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dlosses" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"cross_entropy_probabilities_none: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"cross_entropy_probabilities_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"cross_entropy_probabilities_none: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"cross_entropy_probabilities_none: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"cross_entropy_probabilities_none: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "logits": "N C *S", "target": "N C *S", "weight": "C",
-    },
-    rounds=1,
-    results=("N *S", "N C *S", "C", "N C *S", ""),
-)
-def cross_entropy_probabilities_none_forward(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> CrossEntropyProbabilitiesNoneForward:
-    """The output losses, then what the backward needs.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    C = logits.shape[1]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
-    smoothed = (1 - label_smoothing) * target + label_smoothing / C
-    losses = -(weight[:, None] * logprobs * smoothed).sum(1)
-    return CrossEntropyProbabilitiesNoneForward(losses, target, weight, logprobs, label_smoothing)
-
-
-@_checked(
-    {
-        "dlosses": "N *S", "target": "N C *S", "weight": "C", "logprobs": "N C *S",
-    },
-    rounds=2,
-    results=("N C *S", "N C *S"),
-)
-def cross_entropy_probabilities_none_backward(
-    dlosses: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    logprobs: Tensor,
-    label_smoothing: float,
-) -> CrossEntropyProbabilitiesNoneGradients:
-    """The gradients of the inputs, from dlosses and what the forward saved.
-
-    Shapes: dlosses (N, *S), target (N, C, *S), weight (C,), logprobs (N, C, *S).
-    """
-    C = target.shape[1]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    dlogprobs = weight[:, None] * dlosses[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
-    dlogits = torch.addcmul(
-        dlogprobs,
-        dlogprobs.sum(1, keepdim=True),
-        torch.exp(logprobs),
-        value=-1,
-    )
-    dtarget = (label_smoothing - 1) * weight[:, None] * dlosses[:, None] * logprobs
-    return CrossEntropyProbabilitiesNoneGradients(dlogits, dtarget)
-
-
-@_checked(
-    {
-        "logits": "N C *S", "target": "N C *S", "weight": "C",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S"),
-)
-def cross_entropy_probabilities_none_atoms(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> CrossEntropyProbabilitiesNoneAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
-    """
-    C = logits.shape[1]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
-    logprobs = torch.log(probs)
-    smoothed = (1 - label_smoothing) * target + 1 / C * label_smoothing
-    losses = (-weight[:, None] * logprobs * smoothed).sum(1)
-    return CrossEntropyProbabilitiesNoneAtoms(probs, logprobs, smoothed, losses)
-
-
-@_checked(
-    {
-        "dlosses": "N *S", "logits": "N C *S", "target": "N C *S", "weight": "C", "probs": "N C *S",
-        "logprobs": "N C *S", "smoothed": "N C *S", "losses": "N *S",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S", "N C *S", "N C *S"),
-)
 def cross_entropy_probabilities_none_chain(
-    dlosses: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    probs: Tensor,
-    logprobs: Tensor,
-    smoothed: Tensor,
-    losses: Tensor,
-    label_smoothing: float = 0,
+    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None, probs: Tensor,
+    logprobs: Tensor, smoothed: Tensor, losses: Tensor, label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dlosses (N, *S), logits (N, C, *S), target (N, C, *S), weight (C,), probs (N, C, *S),
     logprobs (N, C, *S), smoothed (N, C, *S), losses (N, *S).
     """
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    dtype, S_dims, logits, _, weight, label_smoothing = _arguments(
+        logits, target, weight, label_smoothing,
+    )
+    N = logits.shape[0]
+    C = logits.shape[1]
+    _fits("dlosses", dlosses, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("probs", probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    if dtype in HALF:
+        dlosses, probs, logprobs, smoothed, losses = _single(dlosses, probs, logprobs, smoothed, losses)
+    if len(S_dims) != 1:
+        dlosses, losses = _merged(1, 0, dlosses, losses)
+        probs, logprobs, smoothed = _merged(2, 0, probs, logprobs, smoothed)
+    if weight is None:
+        weight = dlosses.new_full((), 1).expand(C)
     dsmoothed = -weight[:, None] * dlosses[:, None] * logprobs
     dlogprobs = -weight[:, None] * dlosses[:, None] * smoothed
     dprobs = dlogprobs / probs
@@ -415,19 +242,71 @@ def cross_entropy_probabilities_none_chain(
     )
     dtarget = (1 - label_smoothing) * dsmoothed
     return CrossEntropyProbabilitiesNoneChain(
-        dprobs,
-        dlogprobs,
-        dsmoothed,
-        dlosses,
-        dlogits,
-        dtarget,
+        _restored(dprobs, 2, S_dims), _restored(dlogprobs, 2, S_dims),
+        _restored(dsmoothed, 2, S_dims), _restored(dlosses, 1, S_dims),
+        _restored(dlogits, 2, S_dims), _restored(dtarget, 2, S_dims),
     )
 
 
+def _plain_forward(logits, target) -> tuple:
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
+    losses = -(logprobs * target).sum(1)
+    return (losses, target, logprobs)
+
+
+def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
+    dlogits = dtarget = None
+    if needs[0]:
+        dlogits = torch.addcmul(
+            dlosses[:, None] * target.sum(1, keepdim=True) * torch.exp(logprobs),
+            dlosses[:, None],
+            target,
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = -dlosses[:, None] * logprobs
+    return (dlogits, dtarget)
+
+
+class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, weight, label_smoothing):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and label_smoothing == 0
+        if ctx.plain:
+            losses, target, logprobs = _plain_forward(logits, target)
+            ctx.save_for_backward(behind, target, logprobs)
+            ctx.numbers = ()
+            return losses, behind
+        result = _forward(logits, target, weight, label_smoothing)
+        ctx.save_for_backward(behind, result.target, result.weight, result.logprobs)
+        ctx.numbers = (result.label_smoothing,)
+        return result.losses, behind
+
+    @staticmethod
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = CrossEntropyProbabilitiesNoneAgain.apply(behind, dlosses)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
+
+
 _REFUSAL = (
-    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -466,49 +345,125 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyProbabilitiesNoneCompiled.apply)
 
 
-class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, weight, label_smoothing):
-        result = cross_entropy_probabilities_none_forward(logits, target, weight, label_smoothing)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.target, result.weight, result.logprobs)
-        ctx.numbers = (result.label_smoothing,)
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-            gradients = cross_entropy_probabilities_none_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = CrossEntropyProbabilitiesNoneAgain.apply(behind, dlosses)
-            gradients = CrossEntropyProbabilitiesNoneGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def cross_entropy_probabilities_none(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-) -> Tensor:
-    """CrossEntropyProbabilitiesNone, differentiable: losses with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,) -> (N, *S).
+def _arguments(logits, target, weight, label_smoothing) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "cross_entropy_probabilities_none: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
+        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+    dtype = logits.dtype
+    N, C, *S_dims = logits.shape
+    if (
+        not isinstance(target, Tensor)
+        or target.shape != (N, C, *S_dims)
+        or target.dtype != dtype
+    ):
+        _fits("target", target, "(N, C, *S) with N, C, S as in logits", (N, C, *S_dims), dtype)
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (C,):
+            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(S_dims) != 1:
+        logits, target = _merged(2, 0, logits, target)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    losses = CrossEntropyProbabilitiesNoneFunction.apply(logits, target, weight, label_smoothing)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
-    return losses
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    return dtype, S_dims, logits, target, weight, label_smoothing
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"cross_entropy_probabilities_none: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
+        )
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"cross_entropy_probabilities_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"cross_entropy_probabilities_none: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cross_entropy_probabilities_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_probabilities_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)

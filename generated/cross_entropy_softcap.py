@@ -12,6 +12,11 @@ The closed form:
 
     dlogits = dloss*Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))*(1 - tanh(logits/cap)**2)*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
+Where weight is left out, and label_smoothing is 0, and no entry of labels is ignored, derived
+and proved as well:
+
+    dlogits = dloss*(1 - tanh(logits/cap)**2)*(loss_losses_probs - OneHot(labels, C))/(N*S)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -29,38 +34,47 @@ At the edges:
 - ValueError where cap is not above 0.
 - TypeError where label_smoothing or cap is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight may be
+  of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of cross_entropy_softcap is differentiated again, as second
-  derivatives are not derived yet: cross_entropy_softcap_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: cross_entropy_softcap_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+import operator
 from numbers import Real
-from operator import index as _index
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-LABELS = {'labels': ('C',)}  # and the axes that they index
-IGNORABLE = {"labels"}  # labels that are looked through in the functions
-GIVEN = ('weight',)  # without gradient; booleans and integers count as numbers
-OPTIONAL = {'weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def cross_entropy_softcap(
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+    cap: float = 30, ignore_index: int = -100,
+) -> Tensor:
+    """CrossEntropySoftcap, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
+    """
+    _without_gradient("weight", weight)
+    dtype, _, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, cap, ignore_index,
+    )
+    loss = CrossEntropySoftcapFunction.apply(logits, labels, weight, label_smoothing, cap, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class CrossEntropySoftcapForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     logits: Tensor  # (N, C, *S)
     labels: Tensor  # (N, *S)
@@ -73,318 +87,36 @@ class CrossEntropySoftcapForward(NamedTuple):
     cap: float
 
 
-class CrossEntropySoftcapGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dlogits: Tensor  # (N, C, *S)
-
-
-class CrossEntropySoftcapAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    capped: Tensor  # (N, C, *S)
-    loss_losses_probs: Tensor  # (N, C, *S)
-    loss_losses_logprobs: Tensor  # (N, C, *S)
-    loss_losses_counted: Tensor  # (N, *S)
-    loss_losses_picked: Tensor  # (N, *S)
-    loss_losses_smoothing: Tensor  # (N, *S)
-    loss_losses: Tensor  # (N, *S)
-    loss_counted: Tensor  # (N, *S)
-    loss: Tensor  # ()
-
-
-class CrossEntropySoftcapChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dcapped: Tensor  # (N, C, *S)
-    dloss_losses_probs: Tensor  # (N, C, *S)
-    dloss_losses_logprobs: Tensor  # (N, C, *S)
-    dloss_losses_counted: Tensor  # (N, *S)
-    dloss_losses_picked: Tensor  # (N, *S)
-    dloss_losses_smoothing: Tensor  # (N, *S)
-    dloss_losses: Tensor  # (N, *S)
-    dloss_counted: Tensor  # (N, *S)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
-    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in (*LABELS, *GIVEN))
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            for name in unguarded:
-                _check_range(name, args[names.index(name)], sizes)
-            try:
-                result = function(*args, **kwargs)
-            except (IndexError, RuntimeError):
-                for name in LABELS.keys() & layouts.keys() - IGNORABLE:
-                    _check_range(name, args[names.index(name)], sizes)
-                raise
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"cross_entropy_softcap: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in LABELS:
-            converts |= tensor.dtype != torch.int64
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"cross_entropy_softcap: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _whole(name: str, value) -> int:
-    """A whole number as one of Python's; TypeError for what is none."""
-    try:
-        return _index(value)
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"cross_entropy_softcap: {name} must be a whole number, got {kind}") from None
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    if not tensor.is_floating_point():
-        return tensor.long()
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"cross_entropy_softcap: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
-            raise TypeError(f"cross_entropy_softcap: {name} must be of an integer dtype, got {kind}")
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"cross_entropy_softcap: {name} must be real, got {kind}")
-        if name not in (*LABELS, *GIVEN):
-            if not kind.is_floating_point:
-                raise TypeError(f"cross_entropy_softcap: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
-    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
-    if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (bound.item() for bound in index.aminmax())
-        for axis in LABELS[name]:
-            size = sizes.get(axis, high + 1)
-            if low < 0 or high >= size:
-                wrong = low if low < 0 else high
-                raise IndexError(f"cross_entropy_softcap: {name} holds {wrong}, outside of 0 .. {size - 1}")
-
-
-def _split_label(
-    name: str, label: Tensor, ignored: int, sizes: dict[str, int], kind: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
-
-    IndexError where it counts and is outside of the axis.
-    """
-    kept = label != ignored
-    index = torch.where(kept, label, 0)
-    _check_range(name, index, sizes)
-    return index, kept.to(kind)
-
-
-@_checked(
-    {
-        "logits": "N C *S", "labels": "N *S", "weight": "C",
-    },
-    rounds=1,
-    results=("", "N C *S", "N *S", "N *S", "C", "N C *S", "N *S", "", "", ""),
-)
 def cross_entropy_softcap_forward(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-    cap: float = 30,
-    ignore_index: int = -100,
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+    cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
+    dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, cap, ignore_index,
+    )
+    result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
+    return CrossEntropySoftcapForward(
+        result.loss.to(dtype), _restored(result.logits, 2, S_dims),
+        _restored(result.labels, 1, S_dims), _restored(result.labels_kept, 1, S_dims),
+        result.weight, _restored(result.loss_losses_probs, 2, S_dims),
+        _restored(result.loss_losses_counted, 1, S_dims), result.loss_counted_sum,
+        result.label_smoothing, result.cap,
+    )
+
+
+def _forward(
+    logits, labels, weight, label_smoothing, cap, ignore_index,
+) -> CrossEntropySoftcapForward:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _number("cap", cap)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
     capped = cap * torch.tanh(logits / cap)
     capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_capped_shifted = torch.exp(capped_shifted)
@@ -400,45 +132,51 @@ def cross_entropy_softcap_forward(
     loss_counted_sum = loss_counted.sum()
     loss = loss_losses.sum() / loss_counted_sum
     return CrossEntropySoftcapForward(
-        loss,
-        logits,
-        labels,
-        labels_kept,
-        weight,
-        loss_losses_probs,
-        loss_losses_counted,
-        loss_counted_sum,
-        label_smoothing,
-        cap,
+        loss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+        loss_counted_sum, label_smoothing, cap,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "labels_kept": "N *S", "weight": "C",
-        "loss_losses_probs": "N C *S", "loss_losses_counted": "N *S", "loss_counted_sum": "",
-    },
-    rounds=1,
-    results=("N C *S",),
-)
+class CrossEntropySoftcapGradients(NamedTuple):
+    dlogits: Tensor  # (N, C, *S)
+
+
 def cross_entropy_softcap_backward(
-    dloss: Tensor,
-    logits: Tensor,
-    labels: Tensor,
-    labels_kept: Tensor,
-    weight: Tensor,
-    loss_losses_probs: Tensor,
-    loss_losses_counted: Tensor,
-    loss_counted_sum: Tensor,
-    label_smoothing: float,
-    cap: float,
+    dloss: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    loss_losses_probs: Tensor, loss_losses_counted: Tensor, loss_counted_sum: Tensor,
+    label_smoothing: float, cap: float,
 ) -> CrossEntropySoftcapGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,),
     loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
     """
-    C = logits.shape[1]
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("logits", logits, "(N, C, *S)", (None, None, ...), dtype, True)
+    N, C, *S_dims = logits.shape
+    _fits(
+        "labels_kept", labels_kept, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True,
+    )
+    _fits(
+        "loss_losses_probs", loss_losses_probs, "(N, C, *S) with N, C, S as in logits", (N, C, *S_dims), dtype, True,
+    )
+    _fits(
+        "loss_losses_counted", loss_losses_counted, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True,
+    )
+    _fits("loss_counted_sum", loss_counted_sum, "()", (), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
+    _fits("weight", weight, "(C,) with C as in logits", (C,), dtype, True)
+    if dtype in HALF:
+        dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum)
+    if len(S_dims) != 1:
+        logits, loss_losses_probs = _merged(2, 0, logits, loss_losses_probs)
+        labels, labels_kept, loss_losses_counted = _merged(1, 0, labels, labels_kept, loss_losses_counted)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not isinstance(cap, (float, int)):
@@ -447,43 +185,52 @@ def cross_entropy_softcap_backward(
         raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
     if not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
+    result = _backward(
+        dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+        loss_counted_sum, label_smoothing, cap,
+    )
+    return CrossEntropySoftcapGradients(_restored(result.dlogits, 2, S_dims).to(dtype))
+
+
+def _backward(
+    dloss, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+    loss_counted_sum, label_smoothing, cap,
+) -> CrossEntropySoftcapGradients:
+    C = logits.shape[1]
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - torch.tanh(logits / cap) ** 2) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, loss_losses_counted[:, None], alpha=1 - label_smoothing) * loss_losses_probs, weight[:, None], alpha=-(label_smoothing / C)))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2), 0).unsqueeze(1))
     return CrossEntropySoftcapGradients(dlogits)
 
 
-@_checked(
-    {
-        "logits": "N C *S", "labels": "N *S", "weight": "C",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S", "N *S", "N *S", "N *S", "N *S", ""),
-)
+class CrossEntropySoftcapAtoms(NamedTuple):
+    capped: Tensor  # (N, C, *S)
+    loss_losses_probs: Tensor  # (N, C, *S)
+    loss_losses_logprobs: Tensor  # (N, C, *S)
+    loss_losses_counted: Tensor  # (N, *S)
+    loss_losses_picked: Tensor  # (N, *S)
+    loss_losses_smoothing: Tensor  # (N, *S)
+    loss_losses: Tensor  # (N, *S)
+    loss_counted: Tensor  # (N, *S)
+    loss: Tensor  # ()
+
+
 def cross_entropy_softcap_atoms(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-    cap: float = 30,
-    ignore_index: int = -100,
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+    cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
+    _, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, cap, ignore_index,
+    )
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _number("cap", cap)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
     capped = cap * torch.tanh(logits / cap)
     loss_losses_probs = torch.exp(capped) / torch.exp(capped).sum(1, keepdim=True)
     loss_losses_logprobs = torch.log(loss_losses_probs)
@@ -494,66 +241,66 @@ def cross_entropy_softcap_atoms(
     loss_counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = loss_losses.sum() / loss_counted.sum()
     return CrossEntropySoftcapAtoms(
-        capped,
-        loss_losses_probs,
-        loss_losses_logprobs,
-        loss_losses_counted,
-        loss_losses_picked,
-        loss_losses_smoothing,
-        loss_losses,
-        loss_counted,
-        loss,
+        _restored(capped, 2, S_dims), _restored(loss_losses_probs, 2, S_dims),
+        _restored(loss_losses_logprobs, 2, S_dims), _restored(loss_losses_counted, 1, S_dims),
+        _restored(loss_losses_picked, 1, S_dims), _restored(loss_losses_smoothing, 1, S_dims),
+        _restored(loss_losses, 1, S_dims), _restored(loss_counted, 1, S_dims), loss,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "weight": "C", "capped": "N C *S",
-        "loss_losses_probs": "N C *S", "loss_losses_logprobs": "N C *S",
-        "loss_losses_counted": "N *S", "loss_losses_picked": "N *S",
-        "loss_losses_smoothing": "N *S", "loss_losses": "N *S", "loss_counted": "N *S", "loss": "",
-    },
-    results=("N C *S", "N C *S", "N C *S", "N *S", "N *S", "N *S", "N *S", "N *S", "", "N C *S"),
-)
+class CrossEntropySoftcapChain(NamedTuple):
+    dcapped: Tensor  # (N, C, *S)
+    dloss_losses_probs: Tensor  # (N, C, *S)
+    dloss_losses_logprobs: Tensor  # (N, C, *S)
+    dloss_losses_counted: Tensor  # (N, *S)
+    dloss_losses_picked: Tensor  # (N, *S)
+    dloss_losses_smoothing: Tensor  # (N, *S)
+    dloss_losses: Tensor  # (N, *S)
+    dloss_counted: Tensor  # (N, *S)
+    dloss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+
+
 def cross_entropy_softcap_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None,
-    capped: Tensor,
-    loss_losses_probs: Tensor,
-    loss_losses_logprobs: Tensor,
-    loss_losses_counted: Tensor,
-    loss_losses_picked: Tensor,
-    loss_losses_smoothing: Tensor,
-    loss_losses: Tensor,
-    loss_counted: Tensor,
-    loss: Tensor,
-    label_smoothing: float = 0,
-    cap: float = 30,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, capped: Tensor,
+    loss_losses_probs: Tensor, loss_losses_logprobs: Tensor, loss_losses_counted: Tensor,
+    loss_losses_picked: Tensor, loss_losses_smoothing: Tensor, loss_losses: Tensor,
+    loss_counted: Tensor, loss: Tensor, label_smoothing: float = 0, cap: float = 30,
     ignore_index: int = -100,
 ) -> CrossEntropySoftcapChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), capped (N, C, *S),
-    loss_losses_probs (N, C, *S), loss_losses_logprobs (N, C, *S), loss_losses_counted (N,
-    *S), loss_losses_picked (N, *S), loss_losses_smoothing (N, *S), loss_losses (N, *S),
-    loss_counted (N, *S), loss ().
+    loss_losses_probs (N, C, *S), loss_losses_logprobs (N, C, *S), loss_losses_counted (N, *S),
+    loss_losses_picked (N, *S), loss_losses_smoothing (N, *S), loss_losses (N, *S), loss_counted (N,
+    *S), loss ().
     """
+    dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, cap, ignore_index,
+    )
     N = logits.shape[0]
     C = logits.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("capped", capped, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("loss_losses_probs", loss_losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits(
+        "loss_losses_logprobs", loss_losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True,
+    )
+    _fits("loss_losses_counted", loss_losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss_losses_picked", loss_losses_picked, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss_losses_smoothing", loss_losses_smoothing, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss_losses", loss_losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss_counted", loss_counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss = _single(dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss)
+    if len(S_dims) != 1:
+        capped, loss_losses_probs, loss_losses_logprobs = _merged(2, 0, capped, loss_losses_probs, loss_losses_logprobs)
+        loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted = _merged(1, 0, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted)
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(cap, (float, int)):
-        cap = _number("cap", cap)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    if not cap > 0:
-        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, dloss.dtype)
+    if weight is None:
+        weight = dloss.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
     dloss_counted = (-dloss * loss / loss_counted.sum((0, 1), keepdim=True)).expand(N, S)
     dloss_losses = (dloss / loss_counted.sum((0, 1), keepdim=True)).expand(N, S)
     dloss_losses_smoothing = -dloss_losses
@@ -568,23 +315,77 @@ def cross_entropy_softcap_chain(
     )
     dlogits = dcapped * (1 - torch.tanh(logits / cap) ** 2)
     return CrossEntropySoftcapChain(
-        dcapped,
-        dloss_losses_probs,
-        dloss_losses_logprobs,
-        dloss_losses_counted,
-        dloss_losses_picked,
-        dloss_losses_smoothing,
-        dloss_losses,
-        dloss_counted,
-        dloss,
-        dlogits,
+        _restored(dcapped, 2, S_dims), _restored(dloss_losses_probs, 2, S_dims),
+        _restored(dloss_losses_logprobs, 2, S_dims), _restored(dloss_losses_counted, 1, S_dims),
+        _restored(dloss_losses_picked, 1, S_dims), _restored(dloss_losses_smoothing, 1, S_dims),
+        _restored(dloss_losses, 1, S_dims), _restored(dloss_counted, 1, S_dims), dloss,
+        _restored(dlogits, 2, S_dims),
     )
 
 
+def _plain_forward(logits, labels, cap) -> tuple:
+    N = logits.shape[0]
+    S = logits.shape[2]
+    capped = cap * torch.tanh(logits / cap)
+    capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    exp_capped_shifted = torch.exp(capped_shifted)
+    exp_capped_sum_scaled = exp_capped_shifted.sum(1)
+    loss_losses_probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
+    loss_losses_picked = (
+        capped_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
+        - torch.log(exp_capped_sum_scaled)
+    )
+    loss_losses = -loss_losses_picked
+    loss = loss_losses.sum() / N / S
+    return (loss, logits, labels, loss_losses_probs, cap)
+
+
+def _plain_backward(dloss, logits, labels, loss_losses_probs, cap) -> tuple:
+    N = logits.shape[0]
+    S = logits.shape[2]
+    dlogits = loss_losses_probs * torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits / cap))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap))).unsqueeze(1))
+    return (dlogits,)
+
+
+class CrossEntropySoftcapFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+        if ctx.plain:
+            loss, logits, labels, loss_losses_probs, cap = _plain_forward(logits, labels, cap)
+            ctx.save_for_backward(behind, logits, labels, loss_losses_probs)
+            ctx.numbers = (cap,)
+            return loss, behind
+        result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
+        ctx.save_for_backward(behind, result.logits, result.labels, result.labels_kept, result.weight, result.loss_losses_probs, result.loss_losses_counted, result.loss_counted_sum)
+        ctx.numbers = (result.label_smoothing, result.cap)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 6
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
+            else:
+                gradients = _backward(dloss, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = CrossEntropySoftcapAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], None, None, None, None, None
+
+
 _REFUSAL = (
-    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -623,51 +424,174 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropySoftcapCompiled.apply)
 
 
-class CrossEntropySoftcapFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
-        result = cross_entropy_softcap_forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.logits, result.labels, result.labels_kept, result.weight, result.loss_losses_probs, result.loss_losses_counted, result.loss_counted_sum)
-        ctx.numbers = (result.label_smoothing, result.cap,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = cross_entropy_softcap_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = CrossEntropySoftcapAgain.apply(behind, dloss)
-            gradients = CrossEntropySoftcapGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, None, None, None, None, None
-
-
-def cross_entropy_softcap(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-    cap: float = 30,
-    ignore_index: int = -100,
-) -> Tensor:
-    """CrossEntropySoftcap, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,) -> ().
+def _arguments(logits, labels, weight, label_smoothing, cap, ignore_index) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "cross_entropy_softcap: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
+        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+    dtype = logits.dtype
+    N, C, *S_dims = logits.shape
+    labels = _index("labels", labels)
+    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
+        _fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (C,):
+            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in HALF:
+        logits = logits.float()
+    if len(S_dims) != 1:
+        logits, = _merged(2, 0, logits)
+        labels, = _merged(1, 0, labels)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    loss = CrossEntropySoftcapFunction.apply(logits, labels, weight, label_smoothing, cap, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(cap, (float, int)):
+        cap = _number("cap", cap)
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    if not cap > 0:
+        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
+    return dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"cross_entropy_softcap: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
+        )
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]:
+    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
+
+    IndexError where it counts and is outside of the axis.
+    """
+    kept = label != ignored
+    index = torch.where(kept, label, 0)
+    _in_range(name, index, *lengths)
+    return index, kept.to(dtype)
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"cross_entropy_softcap: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"cross_entropy_softcap: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _index(name, label):
+    """A label of integers as an index; TypeError for any other kind of tensor."""
+    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+        raise TypeError(f"cross_entropy_softcap: {name} must be of an integer dtype, got {label.dtype}")
+    return label.long() if isinstance(label, Tensor) else label
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cross_entropy_softcap: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
+def _all_count(label, ignored, *lengths) -> bool:
+    """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
+    if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    low, high = (bound.item() for bound in label.aminmax())
+    return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_softcap: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
+def _whole(name, value) -> int:
+    """A whole number as one of Python's; TypeError for what is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"cross_entropy_softcap: {name} must be a whole number, got {kind}") from None
+
+
+def _in_range(name, index, *lengths) -> None:
+    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if lengths and index.numel() and on_cpu:
+        low, high = (bound.item() for bound in index.aminmax())
+        if low < 0 or high >= min(lengths):
+            wrong = low if low < 0 else high
+            raise IndexError(f"cross_entropy_softcap: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")

@@ -11,6 +11,11 @@ The closed form:
 
     dlogits = dloss*Kept(labels)*(losses_counted*OneHot(labels, C)*(label_smoothing - 1) + losses_probs*(losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - label_smoothing*weight/C)
 
+Where weight is left out, and label_smoothing is 0, and no entry of labels is ignored, derived
+and proved as well:
+
+    dlogits = dloss*(losses_probs - OneHot(labels, C))
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -27,38 +32,47 @@ At the edges:
 - ValueError where label_smoothing is not at least 0 and at most 1.
 - TypeError where label_smoothing is no number of Python's or numpy's, as a tensor.
 - RuntimeError where weight requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; weight may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where weight may be
+  of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of cross_entropy_sum is differentiated again, as second
-  derivatives are not derived yet: cross_entropy_sum_atoms is plain torch, for autograd to any
-  order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: cross_entropy_sum_atoms is plain torch, for autograd to any order, for torch.func
+  and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+import operator
 from numbers import Real
-from operator import index as _index
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-LABELS = {'labels': ('C',)}  # and the axes that they index
-IGNORABLE = {"labels"}  # labels that are looked through in the functions
-GIVEN = ('weight',)  # without gradient; booleans and integers count as numbers
-OPTIONAL = {'weight': 1}  # and the number that each is everywhere where it is left out
+
+
+def cross_entropy_sum(
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
+    ignore_index: int = -100,
+) -> Tensor:
+    """CrossEntropySum, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
+    """
+    _without_gradient("weight", weight)
+    dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, ignore_index,
+    )
+    loss = CrossEntropySumFunction.apply(logits, labels, weight, label_smoothing, ignore_index)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class CrossEntropySumForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     labels: Tensor  # (N, *S)
     labels_kept: Tensor  # (N, *S)
@@ -68,309 +82,33 @@ class CrossEntropySumForward(NamedTuple):
     label_smoothing: float
 
 
-class CrossEntropySumGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dlogits: Tensor  # (N, C, *S)
-
-
-class CrossEntropySumAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    losses_probs: Tensor  # (N, C, *S)
-    losses_logprobs: Tensor  # (N, C, *S)
-    losses_counted: Tensor  # (N, *S)
-    losses_picked: Tensor  # (N, *S)
-    losses_smoothing: Tensor  # (N, *S)
-    losses: Tensor  # (N, *S)
-    loss: Tensor  # ()
-
-
-class CrossEntropySumChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dlosses_probs: Tensor  # (N, C, *S)
-    dlosses_logprobs: Tensor  # (N, C, *S)
-    dlosses_counted: Tensor  # (N, *S)
-    dlosses_picked: Tensor  # (N, *S)
-    dlosses_smoothing: Tensor  # (N, *S)
-    dlosses: Tensor  # (N, *S)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
-    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in (*LABELS, *GIVEN))
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            for name in unguarded:
-                _check_range(name, args[names.index(name)], sizes)
-            try:
-                result = function(*args, **kwargs)
-            except (IndexError, RuntimeError):
-                for name in LABELS.keys() & layouts.keys() - IGNORABLE:
-                    _check_range(name, args[names.index(name)], sizes)
-                raise
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"cross_entropy_sum: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in LABELS:
-            converts |= tensor.dtype != torch.int64
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"cross_entropy_sum: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"cross_entropy_sum: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _whole(name: str, value) -> int:
-    """A whole number as one of Python's; TypeError for what is none."""
-    try:
-        return _index(value)
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"cross_entropy_sum: {name} must be a whole number, got {kind}") from None
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    if not tensor.is_floating_point():
-        return tensor.long()
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"cross_entropy_sum: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"cross_entropy_sum: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
-            raise TypeError(f"cross_entropy_sum: {name} must be of an integer dtype, got {kind}")
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"cross_entropy_sum: {name} must be real, got {kind}")
-        if name not in (*LABELS, *GIVEN):
-            if not kind.is_floating_point:
-                raise TypeError(f"cross_entropy_sum: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"cross_entropy_sum: logits_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
-    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
-    if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (bound.item() for bound in index.aminmax())
-        for axis in LABELS[name]:
-            size = sizes.get(axis, high + 1)
-            if low < 0 or high >= size:
-                wrong = low if low < 0 else high
-                raise IndexError(f"cross_entropy_sum: {name} holds {wrong}, outside of 0 .. {size - 1}")
-
-
-def _split_label(
-    name: str, label: Tensor, ignored: int, sizes: dict[str, int], kind: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
-
-    IndexError where it counts and is outside of the axis.
-    """
-    kept = label != ignored
-    index = torch.where(kept, label, 0)
-    _check_range(name, index, sizes)
-    return index, kept.to(kind)
-
-
-@_checked(
-    {
-        "logits": "N C *S", "labels": "N *S", "weight": "C",
-    },
-    rounds=1,
-    results=("", "N *S", "N *S", "C", "N C *S", "N *S", ""),
-)
 def cross_entropy_sum_forward(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100,
 ) -> CrossEntropySumForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
+    dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, ignore_index,
+    )
+    result = _forward(logits, labels, weight, label_smoothing, ignore_index)
+    return CrossEntropySumForward(
+        result.loss.to(dtype), _restored(result.labels, 1, S_dims),
+        _restored(result.labels_kept, 1, S_dims), result.weight,
+        _restored(result.losses_probs, 2, S_dims), _restored(result.losses_counted, 1, S_dims),
+        result.label_smoothing,
+    )
+
+
+def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntropySumForward:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
@@ -382,75 +120,92 @@ def cross_entropy_sum_forward(
     losses = (label_smoothing - 1) * losses_picked - losses_smoothing
     loss = losses.sum()
     return CrossEntropySumForward(
-        loss,
-        labels,
-        labels_kept,
-        weight,
-        losses_probs,
-        losses_counted,
-        label_smoothing,
+        loss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "labels": "N *S", "labels_kept": "N *S", "weight": "C",
-        "losses_probs": "N C *S", "losses_counted": "N *S",
-    },
-    rounds=1,
-    results=("N C *S",),
-)
+class CrossEntropySumGradients(NamedTuple):
+    dlogits: Tensor  # (N, C, *S)
+
+
 def cross_entropy_sum_backward(
-    dloss: Tensor,
-    labels: Tensor,
-    labels_kept: Tensor,
-    weight: Tensor,
-    losses_probs: Tensor,
-    losses_counted: Tensor,
-    label_smoothing: float,
+    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, losses_probs: Tensor,
+    losses_counted: Tensor, label_smoothing: float,
 ) -> CrossEntropySumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), labels (N, *S), labels_kept (N, *S), weight (C,), losses_probs (N, C, *S),
     losses_counted (N, *S).
     """
-    C = weight.shape[0]
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
+    N, *S_dims = labels_kept.shape
+    _fits(
+        "losses_probs", losses_probs, "(N, C, *S) with N, S as in labels_kept", (N, None, *S_dims), dtype, True,
+    )
+    _, C, *_ = losses_probs.shape
+    _fits(
+        "losses_counted", losses_counted, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True,
+    )
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
+    _fits("weight", weight, "(C,) with C as in losses_probs", (C,), dtype, True)
+    if dtype in HALF:
+        dloss, labels_kept, weight, losses_probs, losses_counted = _single(dloss, labels_kept, weight, losses_probs, losses_counted)
+    if len(S_dims) != 1:
+        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
+        losses_probs, = _merged(2, 0, losses_probs)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_sum: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    result = _backward(
+        dloss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+    )
+    return CrossEntropySumGradients(_restored(result.dlogits, 2, S_dims).to(dtype))
+
+
+def _backward(
+    dloss, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+) -> CrossEntropySumGradients:
+    C = weight.shape[0]
     dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, losses_counted[:, None], alpha=1 - label_smoothing) * losses_probs, weight[:, None], alpha=-(label_smoothing / C))
     dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) * losses_counted, 0).unsqueeze(1))
     return CrossEntropySumGradients(dlogits)
 
 
-@_checked(
-    {
-        "logits": "N C *S", "labels": "N *S", "weight": "C",
-    },
-    results=("N C *S", "N C *S", "N *S", "N *S", "N *S", "N *S", ""),
-)
+class CrossEntropySumAtoms(NamedTuple):
+    losses_probs: Tensor  # (N, C, *S)
+    losses_logprobs: Tensor  # (N, C, *S)
+    losses_counted: Tensor  # (N, *S)
+    losses_picked: Tensor  # (N, *S)
+    losses_smoothing: Tensor  # (N, *S)
+    losses: Tensor  # (N, *S)
+    loss: Tensor  # ()
+
+
 def cross_entropy_sum_atoms(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100,
 ) -> CrossEntropySumAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
+    _, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, ignore_index,
+    )
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, logits.dtype)
+    if weight is None:
+        weight = logits.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, logits.dtype, C)
     losses_probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     losses_logprobs = torch.log(losses_probs)
     losses_counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -459,55 +214,57 @@ def cross_entropy_sum_atoms(
     losses = (label_smoothing - 1) * losses_picked - losses_smoothing
     loss = losses.sum()
     return CrossEntropySumAtoms(
-        losses_probs,
-        losses_logprobs,
-        losses_counted,
-        losses_picked,
-        losses_smoothing,
-        losses,
-        loss,
+        _restored(losses_probs, 2, S_dims), _restored(losses_logprobs, 2, S_dims),
+        _restored(losses_counted, 1, S_dims), _restored(losses_picked, 1, S_dims),
+        _restored(losses_smoothing, 1, S_dims), _restored(losses, 1, S_dims), loss,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "N C *S", "labels": "N *S", "weight": "C", "losses_probs": "N C *S",
-        "losses_logprobs": "N C *S", "losses_counted": "N *S", "losses_picked": "N *S",
-        "losses_smoothing": "N *S", "losses": "N *S", "loss": "",
-    },
-    results=("N C *S", "N C *S", "N *S", "N *S", "N *S", "N *S", "", "N C *S"),
-)
+class CrossEntropySumChain(NamedTuple):
+    dlosses_probs: Tensor  # (N, C, *S)
+    dlosses_logprobs: Tensor  # (N, C, *S)
+    dlosses_counted: Tensor  # (N, *S)
+    dlosses_picked: Tensor  # (N, *S)
+    dlosses_smoothing: Tensor  # (N, *S)
+    dlosses: Tensor  # (N, *S)
+    dloss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+
+
 def cross_entropy_sum_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None,
-    losses_probs: Tensor,
-    losses_logprobs: Tensor,
-    losses_counted: Tensor,
-    losses_picked: Tensor,
-    losses_smoothing: Tensor,
-    losses: Tensor,
-    loss: Tensor,
-    label_smoothing: float = 0,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, losses_probs: Tensor,
+    losses_logprobs: Tensor, losses_counted: Tensor, losses_picked: Tensor,
+    losses_smoothing: Tensor, losses: Tensor, loss: Tensor, label_smoothing: float = 0,
     ignore_index: int = -100,
 ) -> CrossEntropySumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), logits (N, C, *S), labels (N, *S), weight (C,), losses_probs (N, C, *S),
-    losses_logprobs (N, C, *S), losses_counted (N, *S), losses_picked (N, *S),
-    losses_smoothing (N, *S), losses (N, *S), loss ().
+    losses_logprobs (N, C, *S), losses_counted (N, *S), losses_picked (N, *S), losses_smoothing (N,
+    *S), losses (N, *S), loss ().
     """
+    dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
+        logits, labels, weight, label_smoothing, ignore_index,
+    )
     N = logits.shape[0]
     C = logits.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_probs", losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses_logprobs", losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("losses_counted", losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("losses_picked", losses_picked, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("losses_smoothing", losses_smoothing, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_probs, losses_logprobs, losses_counted, losses_picked, losses_smoothing, losses, loss = _single(dloss, losses_probs, losses_logprobs, losses_counted, losses_picked, losses_smoothing, losses, loss)
+    if len(S_dims) != 1:
+        losses_probs, losses_logprobs = _merged(2, 0, losses_probs, losses_logprobs)
+        losses_counted, losses_picked, losses_smoothing, losses = _merged(1, 0, losses_counted, losses_picked, losses_smoothing, losses)
     S = logits.shape[2]
-    if not isinstance(label_smoothing, (float, int)):
-        label_smoothing = _number("label_smoothing", label_smoothing)
-    if not isinstance(ignore_index, int):
-        ignore_index = _whole("ignore_index", ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
-    labels, labels_kept = _split_label("labels", labels, ignore_index, {"C": C}, dloss.dtype)
+    if weight is None:
+        weight = dloss.new_full((), 1).expand(C)
+    labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
     dlosses = dloss.expand(N, S)
     dlosses_smoothing = -dlosses
     dlosses_picked = (label_smoothing - 1) * dlosses
@@ -520,21 +277,73 @@ def cross_entropy_sum_chain(
         - (dlosses_probs * losses_probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropySumChain(
-        dlosses_probs,
-        dlosses_logprobs,
-        dlosses_counted,
-        dlosses_picked,
-        dlosses_smoothing,
-        dlosses,
-        dloss,
-        dlogits,
+        _restored(dlosses_probs, 2, S_dims), _restored(dlosses_logprobs, 2, S_dims),
+        _restored(dlosses_counted, 1, S_dims), _restored(dlosses_picked, 1, S_dims),
+        _restored(dlosses_smoothing, 1, S_dims), _restored(dlosses, 1, S_dims), dloss,
+        _restored(dlogits, 2, S_dims),
     )
 
 
+def _plain_forward(logits, labels) -> tuple:
+    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    exp_logits_shifted = torch.exp(logits_shifted)
+    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
+    losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
+    losses_picked = (
+        logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
+        - torch.log(exp_logits_sum_scaled)
+    )
+    losses = -losses_picked
+    loss = losses.sum()
+    return (loss, labels, losses_probs)
+
+
+def _plain_backward(dloss, labels, losses_probs) -> tuple:
+    N = labels.shape[0]
+    S = labels.shape[1]
+    dlogits = dloss * losses_probs
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss).expand(N, 1, S))
+    return (dlogits,)
+
+
+class CrossEntropySumFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+        if ctx.plain:
+            loss, labels, losses_probs = _plain_forward(logits, labels)
+            ctx.save_for_backward(behind, labels, losses_probs)
+            ctx.numbers = ()
+            return loss, behind
+        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
+        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.losses_probs, result.losses_counted)
+        ctx.numbers = (result.label_smoothing,)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dloss, *saved, *ctx.numbers)
+            else:
+                gradients = _backward(dloss, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = CrossEntropySumAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], None, None, None, None
+
+
 _REFUSAL = (
-    "cross_entropy_sum: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_sum_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "cross_entropy_sum: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; cross_entropy_sum_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -573,50 +382,170 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropySumCompiled.apply)
 
 
-class CrossEntropySumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
-        result = cross_entropy_sum_forward(logits, labels, weight, label_smoothing, ignore_index)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.losses_probs, result.losses_counted)
-        ctx.numbers = (result.label_smoothing,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = cross_entropy_sum_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = CrossEntropySumAgain.apply(behind, dloss)
-            gradients = CrossEntropySumGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, None, None, None, None
-
-
-def cross_entropy_sum(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    label_smoothing: float = 0,
-    ignore_index: int = -100,
-) -> Tensor:
-    """CrossEntropySum, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,) -> ().
+def _arguments(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(weight, Tensor) and weight.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "cross_entropy_sum: weight requires a gradient, and none is derived for it: pass"
-            " weight.detach()"
+    if not isinstance(logits, Tensor) or logits.dim() < 2 or not logits.is_floating_point():
+        _fits("logits", logits, "(N, C, *S)", (None, None, ...))
+    dtype = logits.dtype
+    N, C, *S_dims = logits.shape
+    labels = _index("labels", labels)
+    if not isinstance(labels, Tensor) or labels.shape != (N, *S_dims):
+        _fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
+    if weight is not None:
+        weight = _as_number("weight", weight, dtype)
+        if not isinstance(weight, Tensor) or weight.shape != (C,):
+            _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    if dtype in HALF:
+        logits = logits.float()
+    if len(S_dims) != 1:
+        logits, = _merged(2, 0, logits)
+        labels, = _merged(1, 0, labels)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_sum: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    loss = CrossEntropySumFunction.apply(logits, labels, weight, label_smoothing, ignore_index)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(ignore_index, int):
+        ignore_index = _whole("ignore_index", ignore_index)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+    return dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"cross_entropy_sum: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
+        )
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]:
+    """The label as an index, 0 where it is ``ignored``, and 1 where it counts, else 0.
+
+    IndexError where it counts and is outside of the axis.
+    """
+    kept = label != ignored
+    index = torch.where(kept, label, 0)
+    _in_range(name, index, *lengths)
+    return index, kept.to(dtype)
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_sum: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"cross_entropy_sum: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"cross_entropy_sum: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"cross_entropy_sum: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _index(name, label):
+    """A label of integers as an index; TypeError for any other kind of tensor."""
+    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+        raise TypeError(f"cross_entropy_sum: {name} must be of an integer dtype, got {label.dtype}")
+    return label.long() if isinstance(label, Tensor) else label
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"cross_entropy_sum: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )
+
+
+def _all_count(label, ignored, *lengths) -> bool:
+    """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
+    if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    low, high = (bound.item() for bound in label.aminmax())
+    return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_sum: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_sum: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_sum: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
+def _whole(name, value) -> int:
+    """A whole number as one of Python's; TypeError for what is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"cross_entropy_sum: {name} must be a whole number, got {kind}") from None
+
+
+def _in_range(name, index, *lengths) -> None:
+    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if lengths and index.numel() and on_cpu:
+        low, high = (bound.item() for bound in index.aminmax())
+        if low < 0 or high >= min(lengths):
+            wrong = low if low < 0 else high
+            raise IndexError(f"cross_entropy_sum: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")

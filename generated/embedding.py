@@ -21,18 +21,17 @@ At the edges:
 - IndexError where index is outside of 0 .. V - 1.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of embedding is differentiated again, as second derivatives
-  are not derived yet: embedding_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: embedding_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -40,255 +39,151 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-LABELS = {'index': ('V',)}  # and the axes that they index
+
+
+def embedding(index: Tensor, table: Tensor) -> Tensor:
+    """Embedding, differentiable: y with the closed form as its backward.
+
+    Shapes: index (*N,), table (V, E).
+    """
+    dtype, N_dims, index, table = _arguments(index, table)
+    try:
+        y = EmbeddingFunction.apply(index, table)[0]
+    except (IndexError, RuntimeError):
+        _in_range("index", index, table.shape[0])
+        raise
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class EmbeddingForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, E)
     index: Tensor  # (*N,)
     V: int
 
 
-class EmbeddingGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
-
-    dtable: Tensor  # (V, E)
-
-
-class EmbeddingAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    y: Tensor  # (*N, E)
-
-
-class EmbeddingChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dy: Tensor  # (*N, E)
-    dtable: Tensor  # (V, E)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
-    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in LABELS)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            for name in unguarded:
-                _check_range(name, args[names.index(name)], sizes)
-            try:
-                result = function(*args, **kwargs)
-            except (IndexError, RuntimeError):
-                for name in LABELS.keys() & layouts.keys():
-                    _check_range(name, args[names.index(name)], sizes)
-                raise
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"embedding: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in LABELS:
-            converts |= tensor.dtype != torch.int64
-    return converts
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    if not tensor.is_floating_point():
-        return tensor.long()
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"embedding: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
-            raise TypeError(f"embedding: {name} must be of an integer dtype, got {kind}")
-        if name not in LABELS:
-            if not kind.is_floating_point:
-                raise TypeError(f"embedding: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
-    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
-    if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (bound.item() for bound in index.aminmax())
-        for axis in LABELS[name]:
-            size = sizes.get(axis, high + 1)
-            if low < 0 or high >= size:
-                wrong = low if low < 0 else high
-                raise IndexError(f"embedding: {name} holds {wrong}, outside of 0 .. {size - 1}")
-
-
-@_checked({"index": "*N", "table": "V E"}, rounds=1, results=("*N E", "*N", ""))
 def embedding_forward(index: Tensor, table: Tensor) -> EmbeddingForward:
     """The output y, then what the backward needs.
 
     Shapes: index (*N,), table (V, E).
     """
+    dtype, N_dims, index, table = _arguments(index, table)
+    try:
+        result = _forward(index, table)
+    except (IndexError, RuntimeError):
+        _in_range("index", index, table.shape[0])
+        raise
+    return EmbeddingForward(
+        _restored(result.y, 0, N_dims).to(dtype), _restored(result.index, 0, N_dims), result.V,
+    )
+
+
+def _forward(index, table) -> EmbeddingForward:
     V = table.shape[0]
     y = torch.nn.functional.embedding(index, table)
     return EmbeddingForward(y, index, V)
 
 
-@_checked({"dy": "*N E", "index": "*N"}, rounds=1, results=("V E",))
+class EmbeddingGradients(NamedTuple):
+    dtable: Tensor  # (V, E)
+
+
 def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
     Shapes: dy (*N, E), index (*N,).
     """
+    _fits("dy", dy, "(*N, E)", (..., None))
+    dtype = dy.dtype
+    *N_dims, _ = dy.shape
+    index = _index("index", index)
+    _fits("index", index, "(*N,) with N as in dy", (*N_dims,), torch.int64)
+    if dtype in HALF:
+        dy = dy.float()
+    if len(N_dims) != 1:
+        dy, = _merged(0, -1, dy)
+        index, = _merged(0, 0, index)
+    _in_range("index", index, V)
+    result = _backward(dy, index, V)
+    return EmbeddingGradients(result.dtable.to(dtype))
+
+
+def _backward(dy, index, V) -> EmbeddingGradients:
     E = dy.shape[1]
     dtable = dy.new_zeros(V, E).index_add_(0, index, dy)
     return EmbeddingGradients(dtable)
 
 
-@_checked({"index": "*N", "table": "V E"}, results=("*N E",))
+class EmbeddingAtoms(NamedTuple):
+    y: Tensor  # (*N, E)
+
+
 def embedding_atoms(index: Tensor, table: Tensor) -> EmbeddingAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: index (*N,), table (V, E).
     """
+    _, N_dims, index, table = _arguments(index, table)
+    _in_range("index", index, table.shape[0])
     y = torch.nn.functional.embedding(index, table)
-    return EmbeddingAtoms(y)
+    return EmbeddingAtoms(_restored(y, 0, N_dims))
 
 
-@_checked({"dy": "*N E", "index": "*N", "table": "V E", "y": "*N E"}, results=("*N E", "V E"))
+class EmbeddingChain(NamedTuple):
+    dy: Tensor  # (*N, E)
+    dtable: Tensor  # (V, E)
+
+
 def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> EmbeddingChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, E), index (*N,), table (V, E), y (*N, E).
     """
+    dtype, N_dims, index, table = _arguments(index, table)
+    _in_range("index", index, table.shape[0])
+    E = table.shape[1]
+    _fits("dy", dy, "(*N, E)", (*N_dims, E), dtype, True)
+    _fits("y", y, "(*N, E)", (*N_dims, E), dtype, True)
+    if dtype in HALF:
+        dy, y = _single(dy, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
     V = table.shape[0]
-    E = dy.shape[1]
     dtable = dy.new_zeros(V, E).index_add_(0, index, dy)
-    return EmbeddingChain(dy, dtable)
+    return EmbeddingChain(_restored(dy, 0, N_dims), dtable)
+
+
+class EmbeddingFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, index, table):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(index, table)
+        ctx.save_for_backward(behind, result.index)
+        ctx.numbers = (result.V,)
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = EmbeddingAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return None, gradients[0]
 
 
 _REFUSAL = (
-    "embedding: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; embedding_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "embedding: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; embedding_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -327,39 +222,89 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", EmbeddingCompiled.apply)
 
 
-class EmbeddingFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, index, table):
-        result = embedding_forward(index, table)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.index)
-        ctx.numbers = (result.V,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = embedding_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = EmbeddingAgain.apply(behind, dy)
-            gradients = EmbeddingGradients(*[gradient - zero for gradient in gradients])
-        return None, gradients.dtable
-
-
-def embedding(index: Tensor, table: Tensor) -> Tensor:
-    """Embedding, differentiable: y with the closed form as its backward.
-
-    Shapes: index (*N,), table (V, E) -> (*N, E).
+def _arguments(index, table) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = EmbeddingFunction.apply(index, table)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(table, Tensor) or table.dim() != 2 or not table.is_floating_point():
+        _fits("table", table, "(V, E)", (None, None))
+    dtype = table.dtype
+    index = _index("index", index)
+    if not isinstance(index, Tensor):
+        _fits("index", index, "(*N,)", (...,), torch.int64)
+    *N_dims, = index.shape
+    if dtype in HALF:
+        table = table.float()
+    if len(N_dims) != 1:
+        index, = _merged(0, 0, index)
+    return dtype, N_dims, index, table
+
+
+def _in_range(name, index, *lengths) -> None:
+    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if lengths and index.numel() and on_cpu:
+        low, high = (bound.item() for bound in index.aminmax())
+        if low < 0 or high >= min(lengths):
+            wrong = low if low < 0 else high
+            raise IndexError(f"embedding: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"embedding: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"embedding: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"embedding: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"embedding: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _index(name, label):
+    """A label of integers as an index; TypeError for any other kind of tensor."""
+    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+        raise TypeError(f"embedding: {name} must be of an integer dtype, got {label.dtype}")
+    return label.long() if isinstance(label, Tensor) else label
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]

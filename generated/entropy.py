@@ -19,18 +19,17 @@ At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of entropy is differentiated again, as second derivatives
-  are not derived yet: entropy_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: entropy_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -38,238 +37,148 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def entropy(probs: Tensor) -> Tensor:
+    """Entropy, differentiable: uncertainty with the closed form as its backward.
+
+    Shapes: probs (*N, C).
+    """
+    dtype, N_dims, probs = _arguments(probs)
+    uncertainty = EntropyFunction.apply(probs)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
+    uncertainty = _restored(uncertainty, 0, N_dims)
+    return uncertainty if uncertainty.dtype == dtype else uncertainty.to(dtype)
 
 
 class EntropyForward(NamedTuple):
-    """The output uncertainty, then what the backward needs."""
-
     uncertainty: Tensor  # (*N,)
     probs: Tensor  # (*N, C)
 
 
-class EntropyGradients(NamedTuple):
-    """The gradients of the inputs, from duncertainty and what the forward saved."""
-
-    dprobs: Tensor  # (*N, C)
-
-
-class EntropyAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    information: Tensor  # (*N, C)
-    uncertainty: Tensor  # (*N,)
-
-
-class EntropyChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dinformation: Tensor  # (*N, C)
-    duncertainty: Tensor  # (*N,)
-    dprobs: Tensor  # (*N, C)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "duncertainty" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"entropy: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"entropy: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"entropy: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"probs": "*N C"}, rounds=1, results=("*N", "*N C"))
 def entropy_forward(probs: Tensor) -> EntropyForward:
     """The output uncertainty, then what the backward needs.
 
     Shapes: probs (*N, C).
     """
+    dtype, N_dims, probs = _arguments(probs)
+    result = _forward(probs)
+    return EntropyForward(
+        _restored(result.uncertainty, 0, N_dims).to(dtype), _restored(result.probs, 0, N_dims),
+    )
+
+
+def _forward(probs) -> EntropyForward:
     information = torch.where(probs == 0, 0, torch.log(probs) * probs)
     uncertainty = -information.sum(1)
     return EntropyForward(uncertainty, probs)
 
 
-@_checked({"duncertainty": "*N", "probs": "*N C"}, rounds=1, results=("*N C",))
+class EntropyGradients(NamedTuple):
+    dprobs: Tensor  # (*N, C)
+
+
 def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
     """The gradients of the inputs, from duncertainty and what the forward saved.
 
     Shapes: duncertainty (*N,), probs (*N, C).
     """
+    _fits("duncertainty", duncertainty, "(*N,)", (...,))
+    dtype = duncertainty.dtype
+    *N_dims, = duncertainty.shape
+    _fits("probs", probs, "(*N, C) with N as in duncertainty", (*N_dims, None), dtype, True)
+    if dtype in HALF:
+        duncertainty, probs = _single(duncertainty, probs)
+    if len(N_dims) != 1:
+        duncertainty, = _merged(0, 0, duncertainty)
+        probs, = _merged(0, -1, probs)
+    result = _backward(duncertainty, probs)
+    return EntropyGradients(_restored(result.dprobs, 0, N_dims).to(dtype))
+
+
+def _backward(duncertainty, probs) -> EntropyGradients:
     dprobs = -torch.where(probs == 0, 0, duncertainty[:, None] * (torch.log(probs) + 1))
     return EntropyGradients(dprobs)
 
 
-@_checked({"probs": "*N C"}, results=("*N C", "*N"))
+class EntropyAtoms(NamedTuple):
+    information: Tensor  # (*N, C)
+    uncertainty: Tensor  # (*N,)
+
+
 def entropy_atoms(probs: Tensor) -> EntropyAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: probs (*N, C).
     """
+    _, N_dims, probs = _arguments(probs)
     information = torch.where(probs == 0, 0, torch.log(probs) * probs)
     uncertainty = (-information).sum(1)
-    return EntropyAtoms(information, uncertainty)
+    return EntropyAtoms(_restored(information, 0, N_dims), _restored(uncertainty, 0, N_dims))
 
 
-@_checked(
-    {
-        "duncertainty": "*N", "probs": "*N C", "information": "*N C", "uncertainty": "*N",
-    },
-    results=("*N C", "*N", "*N C"),
-)
+class EntropyChain(NamedTuple):
+    dinformation: Tensor  # (*N, C)
+    duncertainty: Tensor  # (*N,)
+    dprobs: Tensor  # (*N, C)
+
+
 def entropy_chain(
-    duncertainty: Tensor,
-    probs: Tensor,
-    information: Tensor,
-    uncertainty: Tensor,
+    duncertainty: Tensor, probs: Tensor, information: Tensor, uncertainty: Tensor,
 ) -> EntropyChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: duncertainty (*N,), probs (*N, C), information (*N, C), uncertainty (*N,).
     """
-    N = duncertainty.shape[0]
+    dtype, N_dims, probs = _arguments(probs)
     C = probs.shape[1]
+    _fits("duncertainty", duncertainty, "(*N,)", (*N_dims,), dtype, True)
+    _fits("information", information, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("uncertainty", uncertainty, "(*N,)", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        duncertainty, information, uncertainty = _single(duncertainty, information, uncertainty)
+    if len(N_dims) != 1:
+        duncertainty, uncertainty = _merged(0, 0, duncertainty, uncertainty)
+        information, = _merged(0, -1, information)
+    N = duncertainty.shape[0]
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
-    return EntropyChain(dinformation, duncertainty, dprobs)
+    return EntropyChain(
+        _restored(dinformation, 0, N_dims), _restored(duncertainty, 0, N_dims),
+        _restored(dprobs, 0, N_dims),
+    )
+
+
+class EntropyFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, probs):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(probs)
+        ctx.save_for_backward(behind, result.probs)
+        ctx.numbers = ()
+        return result.uncertainty, behind
+
+    @staticmethod
+    def backward(ctx, duncertainty, _):
+        if duncertainty is None:
+            return (None,) * 1
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(duncertainty, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = EntropyAgain.apply(behind, duncertainty)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0],
 
 
 _REFUSAL = (
-    "entropy: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; entropy_atoms(...).uncertainty is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "entropy: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; entropy_atoms(...).uncertainty is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -308,38 +217,69 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", EntropyCompiled.apply)
 
 
-class EntropyFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, probs):
-        result = entropy_forward(probs)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.probs)
-        return result.uncertainty, behind
-
-    @staticmethod
-    def backward(ctx, duncertainty, _):
-        if duncertainty is None:
-            return (None,) * 1
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = duncertainty.float() if duncertainty.dtype in HALF else duncertainty  # autograd rounds
-            gradients = entropy_backward(of, *saved)
-        if again:
-            zero = EntropyAgain.apply(behind, duncertainty)
-            gradients = EntropyGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dprobs,
-
-
-def entropy(probs: Tensor) -> Tensor:
-    """Entropy, differentiable: uncertainty with the closed form as its backward.
-
-    Shapes: probs (*N, C) -> (*N,).
+def _arguments(probs) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    uncertainty = EntropyFunction.apply(probs)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
-    return uncertainty
+    if not isinstance(probs, Tensor) or probs.dim() < 1 or not probs.is_floating_point():
+        _fits("probs", probs, "(*N, C)", (..., None))
+    dtype = probs.dtype
+    *N_dims, _ = probs.shape
+    if dtype in HALF:
+        probs = probs.float()
+    if len(N_dims) != 1:
+        probs, = _merged(0, -1, probs)
+    return dtype, N_dims, probs
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"entropy: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"entropy: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"entropy: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"entropy: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

@@ -29,18 +29,17 @@ At the edges:
 - ValueError where alpha is not at most 1.
 - ValueError where gamma is not at least 0.
 - TypeError where alpha or gamma is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of focal_none is differentiated again, as second
-  derivatives are not derived yet: focal_none_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: focal_none_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -49,12 +48,22 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2) -> Tensor:
+    """FocalNone, differentiable: losses with the closed form as its backward.
+
+    Shapes: logits (*N,), target (*N,).
+    """
+    dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    losses = FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _restored(losses, 0, N_dims)
+    return losses if losses.dtype == dtype else losses.to(dtype)
 
 
 class FocalNoneForward(NamedTuple):
-    """The output losses, then what the backward needs."""
-
     losses: Tensor  # (*N,)
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
@@ -62,213 +71,23 @@ class FocalNoneForward(NamedTuple):
     gamma: float
 
 
-class FocalNoneGradients(NamedTuple):
-    """The gradients of the inputs, from dlosses and what the forward saved."""
-
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-class FocalNoneAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    probs: Tensor  # (*N,)
-    met: Tensor  # (*N,)
-    balanced: Tensor  # (*N,)
-    balance: Tensor  # (*N,)
-    entropies_probs: Tensor  # (*N,)
-    entropies_likelihood: Tensor  # (*N,)
-    entropies: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-
-
-class FocalNoneChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dprobs: Tensor  # (*N,)
-    dmet: Tensor  # (*N,)
-    dbalanced: Tensor  # (*N,)
-    dbalance: Tensor  # (*N,)
-    dentropies_probs: Tensor  # (*N,)
-    dentropies_likelihood: Tensor  # (*N,)
-    dentropies: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dlosses" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"focal_none: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"focal_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"focal_none: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"focal_none: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"logits": "*N", "target": "*N"}, rounds=1, results=("*N", "*N", "*N", "", ""))
 def focal_none_forward(
-    logits: Tensor,
-    target: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2,
 ) -> FocalNoneForward:
     """The output losses, then what the backward needs.
 
     Shapes: logits (*N,), target (*N,).
     """
+    dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    result = _forward(logits, target, alpha, gamma)
+    return FocalNoneForward(
+        _restored(result.losses, 0, N_dims).to(dtype), _restored(result.logits, 0, N_dims),
+        _restored(result.target, 0, N_dims), result.alpha, result.gamma,
+    )
+
+
+def _forward(logits, target, alpha, gamma) -> FocalNoneForward:
     N = logits.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     probs = torch.sigmoid(logits)
     met_term = 1 - target
     met = torch.addcmul(probs * target, met_term, 1 - probs)
@@ -285,19 +104,27 @@ def focal_none_forward(
     return FocalNoneForward(losses, logits, target, alpha, gamma)
 
 
-@_checked({"dlosses": "*N", "logits": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+class FocalNoneGradients(NamedTuple):
+    dlogits: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def focal_none_backward(
-    dlosses: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    alpha: float,
-    gamma: float,
+    dlosses: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
 ) -> FocalNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
     Shapes: dlosses (*N,), logits (*N,), target (*N,).
     """
-    N = dlosses.shape[0]
+    _fits("dlosses", dlosses, "(*N,)", (...,))
+    dtype = dlosses.dtype
+    *N_dims, = dlosses.shape
+    _fits("logits", logits, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dlosses, logits, target = _single(dlosses, logits, target)
+    if len(N_dims) != 1:
+        dlosses, logits, target = _merged(0, 0, dlosses, logits, target)
     if not isinstance(alpha, (float, int)):
         alpha = _number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
@@ -306,6 +133,16 @@ def focal_none_backward(
         raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
+    result = _backward(dlosses, logits, target, alpha, gamma, (True,) * 4)
+    return FocalNoneGradients(
+        _restored(result.dlogits, 0, N_dims).to(dtype),
+        _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradients:
+    N = dlosses.shape[0]
+    dlogits = dtarget = None
     probs_again = torch.sigmoid(logits)
     balance_again = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dlosses.new_full((N,), 1))
     entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
@@ -317,36 +154,33 @@ def focal_none_backward(
     )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = balance_again * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
-    dtarget = dlosses * torch.add(balance_again * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
+    if needs[0]:
+        dlogits = balance_again * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
+    if needs[1]:
+        dtarget = dlosses * torch.add(balance_again * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
     return FocalNoneGradients(dlogits, dtarget)
 
 
-@_checked(
-    {
-        "logits": "*N", "target": "*N",
-    },
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N"),
-)
+class FocalNoneAtoms(NamedTuple):
+    probs: Tensor  # (*N,)
+    met: Tensor  # (*N,)
+    balanced: Tensor  # (*N,)
+    balance: Tensor  # (*N,)
+    entropies_probs: Tensor  # (*N,)
+    entropies_likelihood: Tensor  # (*N,)
+    entropies: Tensor  # (*N,)
+    losses: Tensor  # (*N,)
+
+
 def focal_none_atoms(
-    logits: Tensor,
-    target: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2,
 ) -> FocalNoneAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (*N,), target (*N,).
     """
+    _, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     N = logits.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     probs = (torch.exp(-logits) + 1) ** -1
     met = probs * target + (1 - probs) * (1 - target)
     balanced = alpha * target + (1 - alpha) * (1 - target)
@@ -359,55 +193,51 @@ def focal_none_atoms(
     entropies = -entropies_likelihood
     losses = (1 - met) ** gamma * balance * entropies
     return FocalNoneAtoms(
-        probs,
-        met,
-        balanced,
-        balance,
-        entropies_probs,
-        entropies_likelihood,
-        entropies,
-        losses,
+        _restored(probs, 0, N_dims), _restored(met, 0, N_dims), _restored(balanced, 0, N_dims),
+        _restored(balance, 0, N_dims), _restored(entropies_probs, 0, N_dims),
+        _restored(entropies_likelihood, 0, N_dims), _restored(entropies, 0, N_dims),
+        _restored(losses, 0, N_dims),
     )
 
 
-@_checked(
-    {
-        "dlosses": "*N", "logits": "*N", "target": "*N", "probs": "*N", "met": "*N",
-        "balanced": "*N", "balance": "*N", "entropies_probs": "*N", "entropies_likelihood": "*N",
-        "entropies": "*N", "losses": "*N",
-    },
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N"),
-)
+class FocalNoneChain(NamedTuple):
+    dprobs: Tensor  # (*N,)
+    dmet: Tensor  # (*N,)
+    dbalanced: Tensor  # (*N,)
+    dbalance: Tensor  # (*N,)
+    dentropies_probs: Tensor  # (*N,)
+    dentropies_likelihood: Tensor  # (*N,)
+    dentropies: Tensor  # (*N,)
+    dlosses: Tensor  # (*N,)
+    dlogits: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def focal_none_chain(
-    dlosses: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    probs: Tensor,
-    met: Tensor,
-    balanced: Tensor,
-    balance: Tensor,
-    entropies_probs: Tensor,
-    entropies_likelihood: Tensor,
-    entropies: Tensor,
-    losses: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    dlosses: Tensor, logits: Tensor, target: Tensor, probs: Tensor, met: Tensor, balanced: Tensor,
+    balance: Tensor, entropies_probs: Tensor, entropies_likelihood: Tensor, entropies: Tensor,
+    losses: Tensor, alpha: float = 0.25, gamma: float = 2,
 ) -> FocalNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dlosses (*N,), logits (*N,), target (*N,), probs (*N,), met (*N,), balanced (*N,),
-    balance (*N,), entropies_probs (*N,), entropies_likelihood (*N,), entropies (*N,),
-    losses (*N,).
+    balance (*N,), entropies_probs (*N,), entropies_likelihood (*N,), entropies (*N,), losses (*N,).
     """
+    dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
+    _fits("probs", probs, "(*N,)", (*N_dims,), dtype, True)
+    _fits("met", met, "(*N,)", (*N_dims,), dtype, True)
+    _fits("balanced", balanced, "(*N,)", (*N_dims,), dtype, True)
+    _fits("balance", balance, "(*N,)", (*N_dims,), dtype, True)
+    _fits("entropies_probs", entropies_probs, "(*N,)", (*N_dims,), dtype, True)
+    _fits("entropies_likelihood", entropies_likelihood, "(*N,)", (*N_dims,), dtype, True)
+    _fits("entropies", entropies, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses = _single(dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses)
+    if len(N_dims) != 1:
+        dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses = _merged(0, 0, dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses)
     N = dlosses.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     dentropies = dlosses * (1 - met) ** gamma * balance
     dentropies_likelihood = -dentropies
     dentropies_probs = dentropies_likelihood * (target / entropies_probs - (1 - target) / (1 - entropies_probs))
@@ -425,23 +255,43 @@ def focal_none_chain(
         + dmet * (2 * probs - 1)
     )
     return FocalNoneChain(
-        dprobs,
-        dmet,
-        dbalanced,
-        dbalance,
-        dentropies_probs,
-        dentropies_likelihood,
-        dentropies,
-        dlosses,
-        dlogits,
-        dtarget,
+        _restored(dprobs, 0, N_dims), _restored(dmet, 0, N_dims), _restored(dbalanced, 0, N_dims),
+        _restored(dbalance, 0, N_dims), _restored(dentropies_probs, 0, N_dims),
+        _restored(dentropies_likelihood, 0, N_dims), _restored(dentropies, 0, N_dims),
+        _restored(dlosses, 0, N_dims), _restored(dlogits, 0, N_dims),
+        _restored(dtarget, 0, N_dims),
     )
 
 
+class FocalNoneFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, alpha, gamma):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(logits, target, alpha, gamma)
+        ctx.save_for_backward(behind, result.logits, result.target)
+        ctx.numbers = (result.alpha, result.gamma)
+        return result.losses, behind
+
+    @staticmethod
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = FocalNoneAgain.apply(behind, dlosses)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
+
+
 _REFUSAL = (
-    "focal_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; focal_none_atoms(...).losses is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "focal_none: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; focal_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -480,39 +330,89 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalNoneCompiled.apply)
 
 
-class FocalNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        result = focal_none_forward(logits, target, alpha, gamma)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma,)
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-            gradients = focal_none_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = FocalNoneAgain.apply(behind, dlosses)
-            gradients = FocalNoneGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2) -> Tensor:
-    """FocalNone, differentiable: losses with the closed form as its backward.
-
-    Shapes: logits (*N,), target (*N,) -> (*N,).
+def _arguments(logits, target, alpha, gamma) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    losses = FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
-    return losses
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        _fits("logits", logits, "(*N,)", (...,))
+    dtype = logits.dtype
+    *N_dims, = logits.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
+        _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(N_dims) != 1:
+        logits, target = _merged(0, 0, logits, target)
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
+    if not isinstance(gamma, (float, int)):
+        gamma = _number("gamma", gamma)
+    if not alpha <= 1:
+        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
+    if not gamma >= 0:
+        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
+    return dtype, N_dims, logits, target, alpha, gamma
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"focal_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"focal_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"focal_none: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"focal_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"focal_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -28,18 +28,17 @@ At the edges:
 - ValueError where alpha is not at most 1.
 - ValueError where gamma is not at least 0.
 - TypeError where alpha or gamma is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of focal_sum is differentiated again, as second derivatives
-  are not derived yet: focal_sum_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: focal_sum_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -48,12 +47,21 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2) -> Tensor:
+    """FocalSum, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (*N,), target (*N,).
+    """
+    dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    loss = FocalSumFunction.apply(logits, target, alpha, gamma)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class FocalSumForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     logits: Tensor  # (*N,)
     target: Tensor  # (*N,)
@@ -61,215 +69,23 @@ class FocalSumForward(NamedTuple):
     gamma: float
 
 
-class FocalSumGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-class FocalSumAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    losses_probs: Tensor  # (*N,)
-    losses_met: Tensor  # (*N,)
-    losses_balanced: Tensor  # (*N,)
-    losses_balance: Tensor  # (*N,)
-    losses_entropies_probs: Tensor  # (*N,)
-    losses_entropies_likelihood: Tensor  # (*N,)
-    losses_entropies: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # ()
-
-
-class FocalSumChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dlosses_probs: Tensor  # (*N,)
-    dlosses_met: Tensor  # (*N,)
-    dlosses_balanced: Tensor  # (*N,)
-    dlosses_balance: Tensor  # (*N,)
-    dlosses_entropies_probs: Tensor  # (*N,)
-    dlosses_entropies_likelihood: Tensor  # (*N,)
-    dlosses_entropies: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"focal_sum: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"focal_sum: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"focal_sum: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"focal_sum: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"logits": "*N", "target": "*N"}, rounds=1, results=("", "*N", "*N", "", ""))
 def focal_sum_forward(
-    logits: Tensor,
-    target: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2,
 ) -> FocalSumForward:
     """The output loss, then what the backward needs.
 
     Shapes: logits (*N,), target (*N,).
     """
+    dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    result = _forward(logits, target, alpha, gamma)
+    return FocalSumForward(
+        result.loss.to(dtype), _restored(result.logits, 0, N_dims),
+        _restored(result.target, 0, N_dims), result.alpha, result.gamma,
+    )
+
+
+def _forward(logits, target, alpha, gamma) -> FocalSumForward:
     N = logits.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     losses_probs = torch.sigmoid(logits)
     losses_met_term = 1 - target
     losses_met = torch.addcmul(losses_probs * target, losses_met_term, 1 - losses_probs)
@@ -287,19 +103,27 @@ def focal_sum_forward(
     return FocalSumForward(loss, logits, target, alpha, gamma)
 
 
-@_checked({"dloss": "", "logits": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+class FocalSumGradients(NamedTuple):
+    dlogits: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def focal_sum_backward(
-    dloss: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    alpha: float,
-    gamma: float,
+    dloss: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
 ) -> FocalSumGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), logits (*N,), target (*N,).
     """
-    N = logits.shape[0]
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("logits", logits, "(*N,)", (...,), dtype, True)
+    *N_dims, = logits.shape
+    _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dloss, logits, target = _single(dloss, logits, target)
+    if len(N_dims) != 1:
+        logits, target = _merged(0, 0, logits, target)
     if not isinstance(alpha, (float, int)):
         alpha = _number("alpha", alpha)
     if not isinstance(gamma, (float, int)):
@@ -308,6 +132,16 @@ def focal_sum_backward(
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
+    result = _backward(dloss, logits, target, alpha, gamma, (True,) * 4)
+    return FocalSumGradients(
+        _restored(result.dlogits, 0, N_dims).to(dtype),
+        _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalSumGradients:
+    N = logits.shape[0]
+    dlogits = dtarget = None
     losses_probs_again = torch.sigmoid(logits)
     losses_balance_again = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dloss.new_full((N,), 1))
     losses_entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
@@ -319,36 +153,34 @@ def focal_sum_backward(
     )
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
-    dlogits = dloss * losses_balance_again * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again), power_gamma_losses_term_2, torch.addcmul(losses_probs_again * (1 - target), target, 1 - losses_probs_again, value=-1))
-    dtarget = dloss * torch.add(losses_balance_again * torch.addcmul(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again), power_gamma_losses_term_2, logits, value=-1), losses_entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
+    if needs[0]:
+        dlogits = dloss * losses_balance_again * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again), power_gamma_losses_term_2, torch.addcmul(losses_probs_again * (1 - target), target, 1 - losses_probs_again, value=-1))
+    if needs[1]:
+        dtarget = dloss * torch.add(losses_balance_again * torch.addcmul(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again), power_gamma_losses_term_2, logits, value=-1), losses_entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
     return FocalSumGradients(dlogits, dtarget)
 
 
-@_checked(
-    {
-        "logits": "*N", "target": "*N",
-    },
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N", ""),
-)
+class FocalSumAtoms(NamedTuple):
+    losses_probs: Tensor  # (*N,)
+    losses_met: Tensor  # (*N,)
+    losses_balanced: Tensor  # (*N,)
+    losses_balance: Tensor  # (*N,)
+    losses_entropies_probs: Tensor  # (*N,)
+    losses_entropies_likelihood: Tensor  # (*N,)
+    losses_entropies: Tensor  # (*N,)
+    losses: Tensor  # (*N,)
+    loss: Tensor  # ()
+
+
 def focal_sum_atoms(
-    logits: Tensor,
-    target: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2,
 ) -> FocalSumAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: logits (*N,), target (*N,).
     """
+    _, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     N = logits.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     losses_probs = (torch.exp(-logits) + 1) ** -1
     losses_met = losses_probs * target + (1 - losses_probs) * (1 - target)
     losses_balanced = alpha * target + (1 - alpha) * (1 - target)
@@ -362,41 +194,33 @@ def focal_sum_atoms(
     losses = (1 - losses_met) ** gamma * losses_balance * losses_entropies
     loss = losses.sum()
     return FocalSumAtoms(
-        losses_probs,
-        losses_met,
-        losses_balanced,
-        losses_balance,
-        losses_entropies_probs,
-        losses_entropies_likelihood,
-        losses_entropies,
-        losses,
-        loss,
+        _restored(losses_probs, 0, N_dims), _restored(losses_met, 0, N_dims),
+        _restored(losses_balanced, 0, N_dims), _restored(losses_balance, 0, N_dims),
+        _restored(losses_entropies_probs, 0, N_dims),
+        _restored(losses_entropies_likelihood, 0, N_dims), _restored(losses_entropies, 0, N_dims),
+        _restored(losses, 0, N_dims), loss,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "logits": "*N", "target": "*N", "losses_probs": "*N", "losses_met": "*N",
-        "losses_balanced": "*N", "losses_balance": "*N", "losses_entropies_probs": "*N",
-        "losses_entropies_likelihood": "*N", "losses_entropies": "*N", "losses": "*N", "loss": "",
-    },
-    results=("*N", "*N", "*N", "*N", "*N", "*N", "*N", "*N", "", "*N", "*N"),
-)
+class FocalSumChain(NamedTuple):
+    dlosses_probs: Tensor  # (*N,)
+    dlosses_met: Tensor  # (*N,)
+    dlosses_balanced: Tensor  # (*N,)
+    dlosses_balance: Tensor  # (*N,)
+    dlosses_entropies_probs: Tensor  # (*N,)
+    dlosses_entropies_likelihood: Tensor  # (*N,)
+    dlosses_entropies: Tensor  # (*N,)
+    dlosses: Tensor  # (*N,)
+    dloss: Tensor  # ()
+    dlogits: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def focal_sum_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    losses_probs: Tensor,
-    losses_met: Tensor,
-    losses_balanced: Tensor,
-    losses_balance: Tensor,
-    losses_entropies_probs: Tensor,
-    losses_entropies_likelihood: Tensor,
-    losses_entropies: Tensor,
-    losses: Tensor,
-    loss: Tensor,
-    alpha: float = 0.25,
-    gamma: float = 2,
+    dloss: Tensor, logits: Tensor, target: Tensor, losses_probs: Tensor, losses_met: Tensor,
+    losses_balanced: Tensor, losses_balance: Tensor, losses_entropies_probs: Tensor,
+    losses_entropies_likelihood: Tensor, losses_entropies: Tensor, losses: Tensor, loss: Tensor,
+    alpha: float = 0.25, gamma: float = 2,
 ) -> FocalSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -404,15 +228,24 @@ def focal_sum_chain(
     losses_balanced (*N,), losses_balance (*N,), losses_entropies_probs (*N,),
     losses_entropies_likelihood (*N,), losses_entropies (*N,), losses (*N,), loss ().
     """
+    dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_probs", losses_probs, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_met", losses_met, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_balanced", losses_balanced, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_balance", losses_balance, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses_entropies_probs", losses_entropies_probs, "(*N,)", (*N_dims,), dtype, True)
+    _fits(
+        "losses_entropies_likelihood", losses_entropies_likelihood, "(*N,)", (*N_dims,), dtype, True,
+    )
+    _fits("losses_entropies", losses_entropies, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss = _single(dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss)
+    if len(N_dims) != 1:
+        losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses = _merged(0, 0, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses)
     N = logits.shape[0]
-    if not isinstance(alpha, (float, int)):
-        alpha = _number("alpha", alpha)
-    if not isinstance(gamma, (float, int)):
-        gamma = _number("gamma", gamma)
-    if not alpha <= 1:
-        raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
-    if not gamma >= 0:
-        raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     dlosses = dloss.expand(N)
     dlosses_entropies = dlosses * (1 - losses_met) ** gamma * losses_balance
     dlosses_entropies_likelihood = -dlosses_entropies
@@ -431,24 +264,44 @@ def focal_sum_chain(
         + dlosses_met * (2 * losses_probs - 1)
     )
     return FocalSumChain(
-        dlosses_probs,
-        dlosses_met,
-        dlosses_balanced,
-        dlosses_balance,
-        dlosses_entropies_probs,
-        dlosses_entropies_likelihood,
-        dlosses_entropies,
-        dlosses,
-        dloss,
-        dlogits,
-        dtarget,
+        _restored(dlosses_probs, 0, N_dims), _restored(dlosses_met, 0, N_dims),
+        _restored(dlosses_balanced, 0, N_dims), _restored(dlosses_balance, 0, N_dims),
+        _restored(dlosses_entropies_probs, 0, N_dims),
+        _restored(dlosses_entropies_likelihood, 0, N_dims),
+        _restored(dlosses_entropies, 0, N_dims), _restored(dlosses, 0, N_dims), dloss,
+        _restored(dlogits, 0, N_dims), _restored(dtarget, 0, N_dims),
     )
 
 
+class FocalSumFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, target, alpha, gamma):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(logits, target, alpha, gamma)
+        ctx.save_for_backward(behind, result.logits, result.target)
+        ctx.numbers = (result.alpha, result.gamma)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = FocalSumAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None, None
+
+
 _REFUSAL = (
-    "focal_sum: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; focal_sum_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "focal_sum: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; focal_sum_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -487,39 +340,89 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalSumCompiled.apply)
 
 
-class FocalSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        result = focal_sum_forward(logits, target, alpha, gamma)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = focal_sum_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = FocalSumAgain.apply(behind, dloss)
-            gradients = FocalSumGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, gradients.dtarget, None, None
-
-
-def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2) -> Tensor:
-    """FocalSum, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (*N,), target (*N,) -> ().
+def _arguments(logits, target, alpha, gamma) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = FocalSumFunction.apply(logits, target, alpha, gamma)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        _fits("logits", logits, "(*N,)", (...,))
+    dtype = logits.dtype
+    *N_dims, = logits.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
+        _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype)
+    if dtype in HALF:
+        logits, target = _single(logits, target)
+    if len(N_dims) != 1:
+        logits, target = _merged(0, 0, logits, target)
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
+    if not isinstance(gamma, (float, int)):
+        gamma = _number("gamma", gamma)
+    if not alpha <= 1:
+        raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
+    if not gamma >= 0:
+        raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
+    return dtype, N_dims, logits, target, alpha, gamma
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"focal_sum: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"focal_sum: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"focal_sum: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"focal_sum: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"focal_sum: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -16,6 +16,10 @@ The closed form:
     dx = Flatten(inv_std*(dxhat - xhat*Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)/(K*S) - Sum(dxhat, K, S)/(K*S)), G, K, into=C)
     dgain = Flatten(Sum(sum_dy_xhat, N), G, K, into=C)
 
+Where gain is left out, and bias is left out, derived and proved as well:
+
+    dx = Flatten(inv_std*(Unflatten(dy, C, into=(G, K)) - xhat*Sum(Unflatten(dy, C, into=(G, K))*xhat, K, S)/(K*S) - Sum(Unflatten(dy, C, into=(G, K)), K, S)/(K*S)), G, K, into=C)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxGxKxS =
 2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums; every step of the
 chain too.
@@ -30,18 +34,17 @@ At the edges:
 - gain is 1 everywhere where it is left out.
 - bias is 0 everywhere where it is left out.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of group_norm is differentiated again, as second
-  derivatives are not derived yet: group_norm_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: group_norm_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -50,30 +53,126 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'gain': 1, 'bias': 0}  # and the number that each is everywhere where it is left out
+
+
+def group_norm(
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, *, groups: int,
+    eps: float = 1e-05,
+) -> Tensor:
+    """GroupNorm, differentiable: y with the closed form as its backward.
+
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
+    y = GroupNormFunction.apply(x, gain, bias, groups, eps)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 2, S_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class GroupNormForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (N, C, *S)
     gain: Tensor  # (C,)
     inv_std: Tensor  # (N, groups, 1, *S=1)
     xhat: Tensor  # (N, groups, K, *S)
 
 
-class GroupNormGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def group_norm_forward(
+    x: Tensor, gain: Tensor | None, bias: Tensor | None, groups: int, eps: float = 1e-05,
+) -> GroupNormForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
+    result = _forward(x, gain, bias, groups, eps)
+    return GroupNormForward(
+        _restored(result.y, 2, S_dims).to(dtype), result.gain,
+        _restored(result.inv_std, 3, [1] * len(S_dims)), _restored(result.xhat, 3, S_dims),
+    )
+
+
+def _forward(x, gain, bias, groups, eps) -> GroupNormForward:
+    C = x.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    S = x.shape[2]
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    grouped = x.unflatten(1, (groups, K))
+    mean = grouped.sum((2, 3), keepdim=True) / K / S
+    diff = grouped - mean
+    diff = diff - diff.sum((2, 3), keepdim=True) / K / S
+    var = (diff ** 2).sum((2, 3), keepdim=True) / K / S
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
+    y = scaled.flatten(1, 2) + bias[:, None]
+    return GroupNormForward(y, gain, inv_std, xhat)
+
+
+class GroupNormGradients(NamedTuple):
     dx: Tensor  # (N, C, *S)
     dgain: Tensor  # (C,)
     dbias: Tensor  # (C,)
 
 
-class GroupNormAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def group_norm_backward(
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> GroupNormGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (N, C, *S), gain (C,), inv_std (N, groups, 1, *S=1), xhat (N, groups, K, *S).
+    """
+    _fits("dy", dy, "(N, C, *S)", (None, None, ...))
+    dtype = dy.dtype
+    N, C, *S_dims = dy.shape
+    _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
+    _fits(
+        "inv_std", inv_std, "(N, groups, 1, *S=1) with N as in dy", (N, None, 1, *[1] * len(S_dims)), dtype, True,
+    )
+    _, groups, _, *_ = inv_std.shape
+    _fits(
+        "xhat", xhat, "(N, groups, K, *S) with N, S as in dy and groups as in inv_std", (N, groups, None, *S_dims), dtype, True,
+    )
+    _, _, K, *_ = xhat.shape
+    if dtype in HALF:
+        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    if len(S_dims) != 1:
+        dy, = _merged(2, 0, dy)
+        inv_std, xhat = _merged(3, 0, inv_std, xhat)
+    if C != groups * K:
+        raise ValueError(
+            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = {groups}, K = {K}"
+        )
+    result = _backward(dy, gain, inv_std, xhat, (True,) * 5)
+    return GroupNormGradients(
+        _restored(result.dx, 2, S_dims).to(dtype), result.dgain.to(dtype), result.dbias.to(dtype),
+    )
+
+
+def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    dx = dgain = dbias = None
+    if needs[0] or needs[1]:
+        sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
+    if needs[2]:
+        dbias = dy.sum((0, 2))
+    if needs[0]:
+        dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
+        dx = (inv_std * (torch.addcmul(dxhat, (gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat).sum(2, keepdim=True) / K / S, xhat, value=-1) - dxhat.sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
+    if needs[1]:
+        dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
+    return GroupNormGradients(dx, dgain, dbias)
+
+
+class GroupNormAtoms(NamedTuple):
     grouped: Tensor  # (N, groups, K, *S)
     mean: Tensor  # (N, groups, 1, *S=1)
     diff: Tensor  # (N, groups, K, *S)
@@ -84,9 +183,42 @@ class GroupNormAtoms(NamedTuple):
     y: Tensor  # (N, C, *S)
 
 
-class GroupNormChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def group_norm_atoms(
+    x: Tensor, gain: Tensor | None, bias: Tensor | None, groups: int, eps: float = 1e-05,
+) -> GroupNormAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """
+    _, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
+    C = x.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    S = x.shape[2]
+    if K * S == 0:
+        raise ValueError("group_norm_atoms divides a number by K * S, which is 0")
+    if gain is None:
+        gain = x.new_full((), 1).expand(C)
+    if bias is None:
+        bias = x.new_full((), 0).expand(C)
+    grouped = x.unflatten(1, (groups, K))
+    mean = 1 / (K * S) * grouped.sum((2, 3), keepdim=True)
+    diff = grouped - mean
+    var = 1 / (K * S) * (diff ** 2).sum((2, 3), keepdim=True)
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
+    y = scaled.flatten(1, 2) + bias[:, None]
+    return GroupNormAtoms(
+        _restored(grouped, 3, S_dims), _restored(mean, 3, [1] * len(S_dims)),
+        _restored(diff, 3, S_dims), _restored(var, 3, [1] * len(S_dims)),
+        _restored(inv_std, 3, [1] * len(S_dims)), _restored(xhat, 3, S_dims),
+        _restored(scaled, 3, S_dims), _restored(y, 2, S_dims),
+    )
+
+
+class GroupNormChain(NamedTuple):
     dgrouped: Tensor  # (N, groups, K, *S)
     dmean: Tensor  # (N, groups, 1, *S=1)
     ddiff: Tensor  # (N, groups, K, *S)
@@ -100,327 +232,47 @@ class GroupNormChain(NamedTuple):
     dbias: Tensor  # (C,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"group_norm: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"group_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"group_norm: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"group_norm: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"group_norm: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "groups" in sizes and "K" in sizes:
-        sizes.setdefault("C", sizes["groups"] * sizes["K"])
-    if "C" in sizes and "groups" in sizes and "K" in sizes and sizes["C"] != sizes["groups"] * sizes["K"]:
-        raise ValueError(
-            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {sizes['C']}, G = {sizes['groups']}, K = {sizes['K']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x": "N C *S", "gain": "C", "bias": "C",
-    },
-    rounds=1,
-    results=("N C *S", "C", "N groups 1 *S=1", "N groups K *S"),
-)
-def group_norm_forward(
-    x: Tensor,
-    gain: Tensor | None,
-    bias: Tensor | None,
-    groups: int,
-    eps: float = 1e-05,
-) -> GroupNormForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    grouped = x.unflatten(1, (groups, K))
-    mean = grouped.sum((2, 3), keepdim=True) / K / S
-    diff = grouped - mean
-    diff = diff - diff.sum((2, 3), keepdim=True) / K / S
-    var = (diff ** 2).sum((2, 3), keepdim=True) / K / S
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
-    y = scaled.flatten(1, 2) + bias[:, None]
-    return GroupNormForward(y, gain, inv_std, xhat)
-
-
-@_checked(
-    {
-        "dy": "N C *S", "gain": "C", "inv_std": "N groups 1 *S=1", "xhat": "N groups K *S",
-    },
-    rounds=3,
-    results=("N C *S", "C", "C"),
-)
-def group_norm_backward(
-    dy: Tensor,
-    gain: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-) -> GroupNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (N, C, *S), gain (C,), inv_std (N, groups, 1, *S=1), xhat (N, groups, K, *S).
-    """
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
-    dbias = dy.sum((0, 2))
-    dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
-    dx = (inv_std * (torch.addcmul(dxhat, (gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat).sum(2, keepdim=True) / K / S, xhat, value=-1) - dxhat.sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
-    dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
-    return GroupNormGradients(dx, dgain, dbias)
-
-
-@_checked(
-    {
-        "x": "N C *S", "gain": "C", "bias": "C",
-    },
-    results=(
-        "N groups K *S", "N groups 1 *S=1", "N groups K *S", "N groups 1 *S=1", "N groups 1 *S=1",
-        "N groups K *S", "N groups K *S", "N C *S",
-    ),
-)
-def group_norm_atoms(
-    x: Tensor,
-    gain: Tensor | None,
-    bias: Tensor | None,
-    groups: int,
-    eps: float = 1e-05,
-) -> GroupNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
-    """
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    grouped = x.unflatten(1, (groups, K))
-    mean = 1 / (K * S) * grouped.sum((2, 3), keepdim=True)
-    diff = grouped - mean
-    var = 1 / (K * S) * (diff ** 2).sum((2, 3), keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
-    y = scaled.flatten(1, 2) + bias[:, None]
-    return GroupNormAtoms(grouped, mean, diff, var, inv_std, xhat, scaled, y)
-
-
-@_checked(
-    {
-        "dy": "N C *S", "x": "N C *S", "gain": "C", "bias": "C", "grouped": "N groups K *S",
-        "mean": "N groups 1 *S=1", "diff": "N groups K *S", "var": "N groups 1 *S=1",
-        "inv_std": "N groups 1 *S=1", "xhat": "N groups K *S", "scaled": "N groups K *S",
-        "y": "N C *S",
-    },
-    results=(
-        "N groups K *S", "N groups 1 *S=1", "N groups K *S", "N groups 1 *S=1", "N groups 1 *S=1",
-        "N groups K *S", "N groups K *S", "N C *S", "N C *S", "C", "C",
-    ),
-)
 def group_norm_chain(
-    dy: Tensor,
-    x: Tensor,
-    gain: Tensor | None,
-    bias: Tensor | None,
-    grouped: Tensor,
-    mean: Tensor,
-    diff: Tensor,
-    var: Tensor,
-    inv_std: Tensor,
-    xhat: Tensor,
-    scaled: Tensor,
-    y: Tensor,
-    groups: int,
-    eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None, bias: Tensor | None, grouped: Tensor, mean: Tensor,
+    diff: Tensor, var: Tensor, inv_std: Tensor, xhat: Tensor, scaled: Tensor, y: Tensor,
+    groups: int, eps: float = 1e-05,
 ) -> GroupNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), grouped (N, groups, K, *S), mean
-    (N, groups, 1, *S=1), diff (N, groups, K, *S), var (N, groups, 1, *S=1), inv_std (N,
-    groups, 1, *S=1), xhat (N, groups, K, *S), scaled (N, groups, K, *S), y (N, C, *S).
+    Shapes: dy (N, C, *S), x (N, C, *S), gain (C,), bias (C,), grouped (N, groups, K, *S), mean (N,
+    groups, 1, *S=1), diff (N, groups, K, *S), var (N, groups, 1, *S=1), inv_std (N, groups, 1,
+    *S=1), xhat (N, groups, K, *S), scaled (N, groups, K, *S), y (N, C, *S).
     """
-    K = grouped.shape[2]
+    dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
+    N = x.shape[0]
+    C = x.shape[1]
+    groups = groups
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    _fits("dy", dy, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    _fits("grouped", grouped, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
+    _fits("mean", mean, "(N, groups, 1, *S=1)", (N, groups, 1, *[1] * len(S_dims)), dtype, True)
+    _fits("diff", diff, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
+    _fits("var", var, "(N, groups, 1, *S=1)", (N, groups, 1, *[1] * len(S_dims)), dtype, True)
+    _fits(
+        "inv_std", inv_std, "(N, groups, 1, *S=1)", (N, groups, 1, *[1] * len(S_dims)), dtype, True,
+    )
+    _fits("xhat", xhat, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
+    _fits("scaled", scaled, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
+    _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
+    if dtype in HALF:
+        dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _single(dy, grouped, mean, diff, var, inv_std, xhat, scaled, y)
+    if len(S_dims) != 1:
+        dy, y = _merged(2, 0, dy, y)
+        grouped, mean, diff, var, inv_std, xhat, scaled = _merged(3, 0, grouped, mean, diff, var, inv_std, xhat, scaled)
     S = dy.shape[2]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
+    if K * S == 0:
+        raise ValueError("group_norm_chain divides a number by K * S, which is 0")
+    if gain is None:
+        gain = dy.new_full((), 1).expand(C)
+    if bias is None:
+        bias = dy.new_full((), 0).expand(C)
     dscaled = dy.unflatten(1, (groups, K))
     dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dscaled
     dinv_std = (dxhat * diff).sum((2, 3), keepdim=True)
@@ -432,24 +284,76 @@ def group_norm_chain(
     dgain = (dscaled * xhat).sum((0, 3)).flatten(0, 1)
     dbias = dy.sum((0, 2))
     return GroupNormChain(
-        dgrouped,
-        dmean,
-        ddiff,
-        dvar,
-        dinv_std,
-        dxhat,
-        dscaled,
-        dy,
-        dx,
-        dgain,
+        _restored(dgrouped, 3, S_dims), _restored(dmean, 3, [1] * len(S_dims)),
+        _restored(ddiff, 3, S_dims), _restored(dvar, 3, [1] * len(S_dims)),
+        _restored(dinv_std, 3, [1] * len(S_dims)), _restored(dxhat, 3, S_dims),
+        _restored(dscaled, 3, S_dims), _restored(dy, 2, S_dims), _restored(dx, 2, S_dims), dgain,
         dbias,
     )
 
 
+def _plain_forward(x, groups, eps) -> tuple:
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
+    S = x.shape[2]
+    grouped = x.unflatten(1, (groups, K))
+    mean = grouped.sum((2, 3), keepdim=True) / K / S
+    diff = grouped - mean
+    diff = diff - diff.sum((2, 3), keepdim=True) / K / S
+    var = (diff ** 2).sum((2, 3), keepdim=True) / K / S
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = xhat.flatten(1, 2)
+    return (y, inv_std, xhat)
+
+
+def _plain_backward(dy, inv_std, xhat) -> tuple:
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = dy.shape[2]
+    dx = (inv_std * (torch.addcmul(dy.unflatten(1, (groups, K)), (dy.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True) / K / S, xhat, value=-1) - dy.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
+    return (dx, None, None)
+
+
+class GroupNormFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, gain, bias, groups, eps):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = gain is None and bias is None
+        if ctx.plain:
+            y, inv_std, xhat = _plain_forward(x, groups, eps)
+            ctx.save_for_backward(behind, inv_std, xhat)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, gain, bias, groups, eps)
+        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 5
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = GroupNormAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], None, None
+
+
 _REFUSAL = (
-    "group_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; group_norm_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "group_norm: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; group_norm_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -488,45 +392,87 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", GroupNormCompiled.apply)
 
 
-class GroupNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, groups, eps):
-        result = group_norm_forward(x, gain, bias, groups, eps)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = group_norm_backward(of, *saved)
-        if again:
-            zero = GroupNormAgain.apply(behind, dy)
-            gradients = GroupNormGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dgain if ctx.needs_input_grad[1] else None, gradients.dbias if ctx.needs_input_grad[2] else None, None, None
-
-
-def group_norm(
-    x: Tensor,
-    gain: Tensor | None = None,
-    bias: Tensor | None = None,
-    *,
-    groups: int,
-    eps: float = 1e-05,
-) -> Tensor:
-    """GroupNorm, differentiable: y with the closed form as its backward.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,) -> (N, C, *S).
+def _arguments(x, gain, bias, groups, eps) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = GroupNormFunction.apply(x, gain, bias, groups, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
+        _fits("x", x, "(N, C, *S)", (None, None, ...))
+    dtype = x.dtype
+    _, C, *S_dims = x.shape
+    if gain is not None:
+        if not isinstance(gain, Tensor) or gain.shape != (C,) or gain.dtype != dtype:
+            _fits("gain", gain, "(C,) with C as in x", (C,), dtype)
+    if bias is not None:
+        if not isinstance(bias, Tensor) or bias.shape != (C,) or bias.dtype != dtype:
+            _fits("bias", bias, "(C,) with C as in x", (C,), dtype)
+    if dtype in HALF:
+        x, gain, bias = _single(x, gain, bias)
+    if len(S_dims) != 1:
+        x, = _merged(2, 0, x)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    return dtype, S_dims, x, gain, bias, groups, eps
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"group_norm: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"group_norm: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"group_norm: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"group_norm: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"group_norm: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

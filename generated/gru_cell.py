@@ -28,6 +28,21 @@ The closed form:
     dbias_ih = Sum(dfrom_input_term, N)
     dh = Sum(dfrom_state_term*weight_hh, P) + dy*update
 
+Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+
+    dcandidate = dy*(1 - update)
+    dto_candidate = dcandidate*(1 - candidate**2)
+    dupdate = dy*(h - candidate)
+    dto_update = dupdate*update*(1 - update)
+    dreset = dto_candidate*proposed
+    dto_reset = dreset*reset*(1 - reset)
+    dfrom_state = OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update + OneHot(2, Gate)*dto_candidate*reset
+    dweight_hh = Sum(Flatten(dfrom_state, Gate, H, into=P)*h, N)
+    dfrom_input = OneHot(2, Gate)*dto_candidate + OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update
+    dx = Sum(Flatten(dfrom_input, Gate, H, into=P)*weight_ih, P)
+    dweight_ih = Sum(Flatten(dfrom_input, Gate, H, into=P)*x, N)
+    dh = Sum(Flatten(dfrom_state, Gate, H, into=P)*weight_hh, P) + dy*update
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
 3x4x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -38,13 +53,13 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of gru_cell is differentiated again, as second derivatives
-  are not derived yet: gru_cell_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: gru_cell_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -57,13 +72,41 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'bias_ih': 0, 'bias_hh': 0}  # and the number that each is everywhere where it is left out
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def gru_cell(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> Tensor:
+    """GRUCell, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
+    """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    y = GRUCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class GRUCellForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, H)
     x: Tensor  # (*N, K)
     h: Tensor  # (*N, H)
@@ -75,9 +118,50 @@ class GRUCellForward(NamedTuple):
     candidate: Tensor  # (*N, H)
 
 
-class GRUCellGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def gru_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> GRUCellForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
+    """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    return GRUCellForward(
+        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims),
+        _restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
+        _restored(result.proposed, 0, N_dims), _restored(result.reset, 0, N_dims),
+        _restored(result.update, 0, N_dims), _restored(result.candidate, 0, N_dims),
+    )
+
+
+@_uncast
+def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> GRUCellForward:
+    Gate = 3
+    H = h.shape[1]
+    P = weight_ih.shape[0]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(P)
+    from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
+    from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))
+    both = from_input + from_state
+    to_reset = both.select(1, 0)
+    to_update = both.select(1, 1)
+    proposed = from_state.select(1, 2)
+    reset = torch.sigmoid(to_reset)
+    update = torch.sigmoid(to_update)
+    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
+    candidate = torch.tanh(to_candidate)
+    y = torch.addcmul(h * update, candidate, 1 - update)
+    return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+
+
+class GRUCellGradients(NamedTuple):
     dx: Tensor  # (*N, K)
     dh: Tensor  # (*N, H)
     dweight_ih: Tensor  # (P, K)
@@ -86,9 +170,91 @@ class GRUCellGradients(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-class GRUCellAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def gru_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
+    reset: Tensor, update: Tensor, candidate: Tensor,
+) -> GRUCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
+    reset (*N, H), update (*N, H), candidate (*N, H).
+    """
+    _fits("dy", dy, "(*N, H)", (..., None))
+    dtype = dy.dtype
+    *N_dims, H = dy.shape
+    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    *_, K = x.shape
+    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
+    P = weight_ih.shape[0]
+    _fits(
+        "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in dy", (P, H), dtype, True,
+    )
+    _fits("proposed", proposed, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+    if len(N_dims) != 1:
+        dy, x, h, proposed, reset, update, candidate = _merged(0, -1, dy, x, h, proposed, reset, update, candidate)
+    Gate = 3
+    if P != Gate * H:
+        raise ValueError(
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+        )
+    result = _backward(
+        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, (True,) * 6,
+    )
+    return GRUCellGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
+        result.dweight_ih.to(dtype), result.dweight_hh.to(dtype), result.dbias_ih.to(dtype),
+        result.dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _backward(
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+) -> GRUCellGradients:
+    N = dy.shape[0]
+    Gate = 3
+    H = dy.shape[1]
+    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+    dcandidate = dy * (1 - update)
+    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
+    dupdate = dy * (h - candidate)
+    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
+    dreset = dto_candidate * proposed
+    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    if needs[1] or needs[3] or needs[5]:
+        dfrom_state = dy.new_zeros(N, Gate, H)
+        dfrom_state.select(1, 0).add_(dto_reset)
+        dfrom_state.select(1, 1).add_(dto_update)
+        dfrom_state.select(1, 2).add_(dto_candidate * reset)
+        dfrom_state_term = dfrom_state.flatten(1, 2)
+    if needs[3]:
+        dweight_hh = dfrom_state_term.mT @ h
+    if needs[5]:
+        dbias_hh = dfrom_state_term.sum(0)
+    if needs[0] or needs[2] or needs[4]:
+        dfrom_input = dy.new_zeros(N, Gate, H)
+        dfrom_input.select(1, 0).add_(dto_reset)
+        dfrom_input.select(1, 1).add_(dto_update)
+        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input_term = dfrom_input.flatten(1, 2)
+    if needs[0]:
+        dx = dfrom_input_term @ weight_ih
+    if needs[2]:
+        dweight_ih = dfrom_input_term.mT @ x
+    if needs[4]:
+        dbias_ih = dfrom_input_term.sum(0)
+    if needs[1]:
+        dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
+    return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+class GRUCellAtoms(NamedTuple):
     from_input: Tensor  # (*N, Gate, H)
     from_state: Tensor  # (*N, Gate, H)
     both: Tensor  # (*N, Gate, H)
@@ -102,9 +268,47 @@ class GRUCellAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-class GRUCellChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def gru_cell_atoms(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> GRUCellAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
+    """
+    _, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    Gate = 3
+    H = h.shape[1]
+    P = weight_ih.shape[0]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(P)
+    from_input = (x @ weight_ih.mT + bias_ih).unflatten(1, (Gate, H))
+    from_state = (h @ weight_hh.mT + bias_hh).unflatten(1, (Gate, H))
+    both = from_input + from_state
+    to_reset = both.select(1, 0)
+    to_update = both.select(1, 1)
+    proposed = from_state.select(1, 2)
+    reset = (torch.exp(-to_reset) + 1) ** -1
+    update = (torch.exp(-to_update) + 1) ** -1
+    to_candidate = from_input.select(1, 2) + proposed * reset
+    candidate = torch.tanh(to_candidate)
+    y = h * update + candidate * (1 - update)
+    return GRUCellAtoms(
+        _restored(from_input, 0, N_dims), _restored(from_state, 0, N_dims),
+        _restored(both, 0, N_dims), _restored(to_reset, 0, N_dims),
+        _restored(to_update, 0, N_dims), _restored(proposed, 0, N_dims),
+        _restored(reset, 0, N_dims), _restored(update, 0, N_dims),
+        _restored(to_candidate, 0, N_dims), _restored(candidate, 0, N_dims),
+        _restored(y, 0, N_dims),
+    )
+
+
+class GRUCellChain(NamedTuple):
     dfrom_input: Tensor  # (*N, Gate, H)
     dfrom_state: Tensor  # (*N, Gate, H)
     dboth: Tensor  # (*N, Gate, H)
@@ -124,359 +328,48 @@ class GRUCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"gru_cell: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"gru_cell: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    sizes["Gate"], owner["Gate"] = 3, "the mathematics"
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"gru_cell: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"gru_cell: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "Gate" in sizes and "H" in sizes:
-        sizes.setdefault("P", sizes["Gate"] * sizes["H"])
-    if "P" in sizes and "Gate" in sizes and "H" in sizes and sizes["P"] != sizes["Gate"] * sizes["H"]:
-        raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {sizes['P']}, Gate = {sizes['Gate']}, H = {sizes['H']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "weight_ih": "P K", "weight_hh": "P H", "bias_ih": "P",
-        "bias_hh": "P",
-    },
-    rounds=1,
-    results=("*N H", "*N K", "*N H", "P K", "P H", "*N H", "*N H", "*N H", "*N H"),
-)
-def gru_cell_forward(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> GRUCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
-    """
-    Gate = 3
-    H = h.shape[1]
-    from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
-    from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))
-    both = from_input + from_state
-    to_reset = both.select(1, 0)
-    to_update = both.select(1, 1)
-    proposed = from_state.select(1, 2)
-    reset = torch.sigmoid(to_reset)
-    update = torch.sigmoid(to_update)
-    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
-    candidate = torch.tanh(to_candidate)
-    y = torch.addcmul(h * update, candidate, 1 - update)
-    return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x": "*N K", "h": "*N H", "weight_ih": "P K", "weight_hh": "P H",
-        "proposed": "*N H", "reset": "*N H", "update": "*N H", "candidate": "*N H",
-    },
-    rounds=6,
-    results=("*N K", "*N H", "P K", "P H", "P", "P"),
-)
-def gru_cell_backward(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    proposed: Tensor,
-    reset: Tensor,
-    update: Tensor,
-    candidate: Tensor,
-) -> GRUCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N,
-    H), reset (*N, H), update (*N, H), candidate (*N, H).
-    """
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    dcandidate = dy * (1 - update)
-    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
-    dupdate = dy * (h - candidate)
-    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
-    dreset = dto_candidate * proposed
-    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dfrom_state = dy.new_zeros(N, Gate, H)
-    dfrom_state.select(1, 0).add_(dto_reset)
-    dfrom_state.select(1, 1).add_(dto_update)
-    dfrom_state.select(1, 2).add_(dto_candidate * reset)
-    dfrom_state_term = dfrom_state.flatten(1, 2)
-    dweight_hh = dfrom_state_term.mT @ h
-    dbias_hh = dfrom_state_term.sum(0)
-    dfrom_input = dy.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 0).add_(dto_reset)
-    dfrom_input.select(1, 1).add_(dto_update)
-    dfrom_input.select(1, 2).add_(dto_candidate)
-    dfrom_input_term = dfrom_input.flatten(1, 2)
-    dx = dfrom_input_term @ weight_ih
-    dweight_ih = dfrom_input_term.mT @ x
-    dbias_ih = dfrom_input_term.sum(0)
-    dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
-    return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "weight_ih": "P K", "weight_hh": "P H", "bias_ih": "P",
-        "bias_hh": "P",
-    },
-    results=(
-        "*N Gate H", "*N Gate H", "*N Gate H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H",
-        "*N H", "*N H",
-    ),
-)
-def gru_cell_atoms(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> GRUCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
-    """
-    Gate = 3
-    H = h.shape[1]
-    from_input = (x @ weight_ih.mT + bias_ih).unflatten(1, (Gate, H))
-    from_state = (h @ weight_hh.mT + bias_hh).unflatten(1, (Gate, H))
-    both = from_input + from_state
-    to_reset = both.select(1, 0)
-    to_update = both.select(1, 1)
-    proposed = from_state.select(1, 2)
-    reset = (torch.exp(-to_reset) + 1) ** -1
-    update = (torch.exp(-to_update) + 1) ** -1
-    to_candidate = from_input.select(1, 2) + proposed * reset
-    candidate = torch.tanh(to_candidate)
-    y = h * update + candidate * (1 - update)
-    return GRUCellAtoms(
-        from_input,
-        from_state,
-        both,
-        to_reset,
-        to_update,
-        proposed,
-        reset,
-        update,
-        to_candidate,
-        candidate,
-        y,
-    )
-
-
-@_checked(
-    {
-        "dy": "*N H", "x": "*N K", "h": "*N H", "weight_ih": "P K", "weight_hh": "P H",
-        "bias_ih": "P", "bias_hh": "P", "from_input": "*N Gate H", "from_state": "*N Gate H",
-        "both": "*N Gate H", "to_reset": "*N H", "to_update": "*N H", "proposed": "*N H",
-        "reset": "*N H", "update": "*N H", "to_candidate": "*N H", "candidate": "*N H", "y": "*N H",
-    },
-    results=(
-        "*N Gate H", "*N Gate H", "*N Gate H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H",
-        "*N H", "*N H", "*N K", "*N H", "P K", "P H", "P", "P",
-    ),
-)
+@_uncast
 def gru_cell_chain(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    from_input: Tensor,
-    from_state: Tensor,
-    both: Tensor,
-    to_reset: Tensor,
-    to_update: Tensor,
-    proposed: Tensor,
-    reset: Tensor,
-    update: Tensor,
-    to_candidate: Tensor,
-    candidate: Tensor,
-    y: Tensor,
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
+    bias_hh: Tensor | None, from_input: Tensor, from_state: Tensor, both: Tensor, to_reset: Tensor,
+    to_update: Tensor, proposed: Tensor, reset: Tensor, update: Tensor, to_candidate: Tensor,
+    candidate: Tensor, y: Tensor,
 ) -> GRUCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,), from_input (*N, Gate, H), from_state (*N, Gate, H), both (*N, Gate, H),
-    to_reset (*N, H), to_update (*N, H), proposed (*N, H), reset (*N, H), update (*N, H),
-    to_candidate (*N, H), candidate (*N, H), y (*N, H).
+    bias_hh (P,), from_input (*N, Gate, H), from_state (*N, Gate, H), both (*N, Gate, H), to_reset
+    (*N, H), to_update (*N, H), proposed (*N, H), reset (*N, H), update (*N, H), to_candidate (*N,
+    H), candidate (*N, H), y (*N, H).
     """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    H = h.shape[1]
+    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("from_input", from_input, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _fits("from_state", from_state, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _fits("both", both, "(*N, Gate, H)", (*N_dims, 3, H), dtype, True)
+    _fits("to_reset", to_reset, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("to_update", to_update, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("proposed", proposed, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("reset", reset, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("update", update, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("to_candidate", to_candidate, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("candidate", candidate, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _single(dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
+    if len(N_dims) != 1:
+        dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _merged(0, -1, dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
+        from_input, from_state, both = _merged(0, -2, from_input, from_state, both)
     N = dy.shape[0]
     Gate = 3
-    H = dy.shape[1]
+    P = weight_ih.shape[0]
+    if bias_ih is None:
+        bias_ih = dy.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = dy.new_full((), 0).expand(P)
     dcandidate = dy * (1 - update)
     dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
     dupdate = dy * (h - candidate)
@@ -498,30 +391,107 @@ def gru_cell_chain(
     dbias_ih = dfrom_input.flatten(1, 2).sum(0)
     dbias_hh = dfrom_state.flatten(1, 2).sum(0)
     return GRUCellChain(
-        dfrom_input,
-        dfrom_state,
-        dboth,
-        dto_reset,
-        dto_update,
-        dproposed,
-        dreset,
-        dupdate,
-        dto_candidate,
-        dcandidate,
-        dy,
-        dx,
-        dh,
-        dweight_ih,
-        dweight_hh,
-        dbias_ih,
-        dbias_hh,
+        _restored(dfrom_input, 0, N_dims), _restored(dfrom_state, 0, N_dims),
+        _restored(dboth, 0, N_dims), _restored(dto_reset, 0, N_dims),
+        _restored(dto_update, 0, N_dims), _restored(dproposed, 0, N_dims),
+        _restored(dreset, 0, N_dims), _restored(dupdate, 0, N_dims),
+        _restored(dto_candidate, 0, N_dims), _restored(dcandidate, 0, N_dims),
+        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims), _restored(dh, 0, N_dims), dweight_ih,
+        dweight_hh, dbias_ih, dbias_hh,
     )
 
 
+@_uncast
+def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
+    Gate = 3
+    H = h.shape[1]
+    from_input = (x @ weight_ih.mT).unflatten(1, (Gate, H))
+    from_state = (h @ weight_hh.mT).unflatten(1, (Gate, H))
+    both = from_input + from_state
+    to_reset = both.select(1, 0)
+    to_update = both.select(1, 1)
+    proposed = from_state.select(1, 2)
+    reset = torch.sigmoid(to_reset)
+    update = torch.sigmoid(to_update)
+    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
+    candidate = torch.tanh(to_candidate)
+    y = torch.addcmul(h * update, candidate, 1 - update)
+    return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+
+
+@_uncast
+def _plain_backward(
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
+) -> tuple:
+    N = dy.shape[0]
+    Gate = 3
+    H = dy.shape[1]
+    dx = dh = dweight_ih = dweight_hh = None
+    dcandidate = dy * (1 - update)
+    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
+    dupdate = dy * (h - candidate)
+    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
+    dreset = dto_candidate * proposed
+    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    if needs[1] or needs[3]:
+        dfrom_state = dy.new_zeros(N, Gate, H)
+        dfrom_state.select(1, 0).add_(dto_reset)
+        dfrom_state.select(1, 1).add_(dto_update)
+        dfrom_state.select(1, 2).add_(dto_candidate * reset)
+    if needs[3]:
+        dweight_hh = dfrom_state.flatten(1, 2).mT @ h
+    if needs[0] or needs[2]:
+        dfrom_input = dy.new_zeros(N, Gate, H)
+        dfrom_input.select(1, 0).add_(dto_reset)
+        dfrom_input.select(1, 1).add_(dto_update)
+        dfrom_input.select(1, 2).add_(dto_candidate)
+    if needs[0]:
+        dx = dfrom_input.flatten(1, 2) @ weight_ih
+    if needs[2]:
+        dweight_ih = dfrom_input.flatten(1, 2).mT @ x
+    if needs[1]:
+        dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, dy, update)
+    return (dx, dh, dweight_ih, dweight_hh, None, None)
+
+
+class GRUCellFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = bias_ih is None and bias_hh is None
+        if ctx.plain:
+            y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _plain_forward(x, h, weight_ih, weight_hh)
+            ctx.save_for_backward(behind, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.proposed, result.reset, result.update, result.candidate)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 6
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = GRUCellAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]
+
+
 _REFUSAL = (
-    "gru_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; gru_cell_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "gru_cell: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; gru_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -560,45 +530,104 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", GRUCellCompiled.apply)
 
 
-class GRUCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = gru_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.proposed, result.reset, result.update, result.candidate)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = gru_cell_backward(of, *saved)
-        if again:
-            zero = GRUCellAgain.apply(behind, dy)
-            gradients = GRUCellGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dh, gradients.dweight_ih, gradients.dweight_hh, gradients.dbias_ih if ctx.needs_input_grad[4] else None, gradients.dbias_hh if ctx.needs_input_grad[5] else None
-
-
-def gru_cell(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> Tensor:
-    """GRUCell, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,) -> (*N, H).
+def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = GRUCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, K)", (..., None))
+    dtype = x.dtype
+    *N_dims, K = x.shape
+    if (
+        not isinstance(h, Tensor)
+        or h.dim() != 1 + len(N_dims)
+        or h.shape[:-1] != (*N_dims,)
+        or h.dtype != dtype
+    ):
+        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+    *_, H = h.shape
+    if (
+        not isinstance(weight_ih, Tensor)
+        or weight_ih.dim() != 2
+        or weight_ih.shape[1] != K
+        or weight_ih.dtype != dtype
+    ):
+        _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
+    P = weight_ih.shape[0]
+    if (
+        not isinstance(weight_hh, Tensor)
+        or weight_hh.shape != (P, H)
+        or weight_hh.dtype != dtype
+    ):
+        _fits(
+            "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype,
+        )
+    if bias_ih is not None:
+        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
+            _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
+    if bias_hh is not None:
+        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
+            _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
+    if dtype in HALF:
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) != 1:
+        x, h = _merged(0, -1, x, h)
+    Gate = 3
+    if P != Gate * H:
+        raise ValueError(
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+        )
+    return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"gru_cell: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"gru_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"gru_cell: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"gru_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

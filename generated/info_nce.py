@@ -27,13 +27,13 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - ValueError where temperature is not above 0.
 - TypeError where temperature is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of info_nce is differentiated again, as second derivatives
-  are not derived yet: info_nce_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: info_nce_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -47,12 +47,35 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
+    """InfoNCE, differentiable: loss with the closed form as its backward.
+
+    Shapes: queries (N, D), keys (N, D).
+    """
+    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
+    loss = InfoNCEFunction.apply(queries, keys, temperature)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class InfoNCEForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     query_norm: Tensor  # (N, 1)
     query_length: Tensor  # (N, 1)
@@ -65,169 +88,23 @@ class InfoNCEForward(NamedTuple):
     temperature: float
 
 
-class InfoNCEGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dqueries: Tensor  # (N, D)
-    dkeys: Tensor  # (N, D)
-
-
-class InfoNCEAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    query_norm: Tensor  # (N, 1)
-    query_length: Tensor  # (N, 1)
-    query: Tensor  # (N, D)
-    key_norm: Tensor  # (N, 1)
-    key_length: Tensor  # (N, 1)
-    key: Tensor  # (N, D)
-    similarity: Tensor  # (N, N)
-    own: Tensor  # (N,)
-    of_all: Tensor  # (N,)
-    loss: Tensor  # ()
-
-
-class InfoNCEChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dquery_norm: Tensor  # (N, 1)
-    dquery_length: Tensor  # (N, 1)
-    dquery: Tensor  # (N, D)
-    dkey_norm: Tensor  # (N, 1)
-    dkey_length: Tensor  # (N, 1)
-    dkey: Tensor  # (N, D)
-    dsimilarity: Tensor  # (N, N)
-    down: Tensor  # (N,)
-    dof_all: Tensor  # (N,)
-    dloss: Tensor  # ()
-    dqueries: Tensor  # (N, D)
-    dkeys: Tensor  # (N, D)
-
-
-def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"info_nce: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"info_nce: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
-    """Whether a format is to be converted, and the size of every axis.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"info_nce: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"info_nce: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes = axes.split()
-        if tensor.dim() != len(axes):
-            expected, shape = ", ".join(axes), tuple(tensor.shape)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, tensor.shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "N" in sizes and sizes["N"] == 0:
-        raise ValueError(
-            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {sizes['N']}"
-        )
-    return converts, sizes
-
-
-@_checked({"queries": "N D", "keys": "N D"}, rounds=1)
 def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEForward:
     """The output loss, then what the backward needs.
 
     Shapes: queries (N, D), keys (N, D).
     """
+    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
+    result = _forward(queries, keys, temperature)
+    return InfoNCEForward(
+        result.loss.to(dtype), result.query_norm, result.query_length, result.query,
+        result.key_norm, result.key_length, result.key, result.exp_similarity_shifted,
+        result.of_all_sum_scaled, result.temperature,
+    )
+
+
+@_uncast
+def _forward(queries, keys, temperature) -> InfoNCEForward:
     N = queries.shape[0]
-    if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = query_norm.clamp(min=1e-12)
     query = queries / query_length
@@ -242,37 +119,19 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     of_all = similarity_max[:, 0] + torch.log(of_all_sum_scaled)
     loss = (of_all - own).sum() / N
     return InfoNCEForward(
-        loss,
-        query_norm,
-        query_length,
-        query,
-        key_norm,
-        key_length,
-        key,
-        exp_similarity_shifted,
-        of_all_sum_scaled,
-        temperature,
+        loss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
+        of_all_sum_scaled, temperature,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "query_norm": "N 1", "query_length": "N 1", "query": "N D", "key_norm": "N 1",
-        "key_length": "N 1", "key": "N D", "exp_similarity_shifted": "N N",
-        "of_all_sum_scaled": "N",
-    },
-    rounds=2,
-)
+class InfoNCEGradients(NamedTuple):
+    dqueries: Tensor  # (N, D)
+    dkeys: Tensor  # (N, D)
+
+
 def info_nce_backward(
-    dloss: Tensor,
-    query_norm: Tensor,
-    query_length: Tensor,
-    query: Tensor,
-    key_norm: Tensor,
-    key_length: Tensor,
-    key: Tensor,
-    exp_similarity_shifted: Tensor,
-    of_all_sum_scaled: Tensor,
+    dloss: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor, key_norm: Tensor,
+    key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor,
     temperature: float,
 ) -> InfoNCEGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
@@ -280,41 +139,89 @@ def info_nce_backward(
     Shapes: dloss (), query_norm (N, 1), query_length (N, 1), query (N, D), key_norm (N, 1),
     key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled (N,).
     """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("query_norm", query_norm, "(N, 1)", (None, 1), dtype, True)
     N = query_norm.shape[0]
+    _fits("query_length", query_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
+    _fits("query", query, "(N, D) with N as in query_norm", (N, None), dtype, True)
+    D = query.shape[1]
+    _fits("key_norm", key_norm, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
+    _fits("key_length", key_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
+    _fits("key", key, "(N, D) with N as in query_norm and D as in query", (N, D), dtype, True)
+    _fits(
+        "exp_similarity_shifted", exp_similarity_shifted, "(N, N) with N as in query_norm", (N, N), dtype, True,
+    )
+    _fits(
+        "of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in query_norm", (N,), dtype, True,
+    )
+    if dtype in HALF:
+        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
+    if N == 0:
+        raise ValueError(
+            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
+        )
     if not isinstance(temperature, (float, int)):
         temperature = _number("temperature", temperature)
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
+    result = _backward(
+        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
+        of_all_sum_scaled, temperature, (True,) * 3,
+    )
+    return InfoNCEGradients(result.dqueries.to(dtype), result.dkeys.to(dtype))
+
+
+@_uncast
+def _backward(
+    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
+    of_all_sum_scaled, temperature, needs,
+) -> InfoNCEGradients:
+    N = query_norm.shape[0]
+    dqueries = dkeys = None
     dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
     dsimilarity_sum = dsimilarity / temperature
-    dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
-    dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
-    dqueries = torch.addcmul(
-        dquery / query_length,
-        torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
-        query,
-        value=-1,
-    )
-    dkeys = torch.addcmul(
-        dkey / key_length,
-        torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0),
-        key,
-        value=-1,
-    )
+    if needs[1]:
+        dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
+    if needs[0]:
+        dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
+        dqueries = torch.addcmul(
+            dquery / query_length,
+            torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
+            query,
+            value=-1,
+        )
+    if needs[1]:
+        dkeys = torch.addcmul(
+            dkey / key_length,
+            torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0),
+            key,
+            value=-1,
+        )
     return InfoNCEGradients(dqueries, dkeys)
 
 
-@_checked({"queries": "N D", "keys": "N D"})
+class InfoNCEAtoms(NamedTuple):
+    query_norm: Tensor  # (N, 1)
+    query_length: Tensor  # (N, 1)
+    query: Tensor  # (N, D)
+    key_norm: Tensor  # (N, 1)
+    key_length: Tensor  # (N, 1)
+    key: Tensor  # (N, D)
+    similarity: Tensor  # (N, N)
+    own: Tensor  # (N,)
+    of_all: Tensor  # (N,)
+    loss: Tensor  # ()
+
+
+@_uncast
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: queries (N, D), keys (N, D).
     """
+    _, queries, keys, temperature = _arguments(queries, keys, temperature)
     N = queries.shape[0]
-    if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = query_norm.clamp(min=1e-12)
     query = queries / query_length
@@ -326,53 +233,53 @@ def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> I
     of_all = torch.log(torch.exp(similarity).sum(1))
     loss = 1 / N * (of_all - own).sum()
     return InfoNCEAtoms(
-        query_norm,
-        query_length,
-        query,
-        key_norm,
-        key_length,
-        key,
-        similarity,
-        own,
-        of_all,
-        loss,
+        query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss,
     )
 
 
-@_checked(
-    {
-        "dloss": "", "queries": "N D", "keys": "N D", "query_norm": "N 1", "query_length": "N 1",
-        "query": "N D", "key_norm": "N 1", "key_length": "N 1", "key": "N D", "similarity": "N N",
-        "own": "N", "of_all": "N", "loss": "",
-    },
-)
+class InfoNCEChain(NamedTuple):
+    dquery_norm: Tensor  # (N, 1)
+    dquery_length: Tensor  # (N, 1)
+    dquery: Tensor  # (N, D)
+    dkey_norm: Tensor  # (N, 1)
+    dkey_length: Tensor  # (N, 1)
+    dkey: Tensor  # (N, D)
+    dsimilarity: Tensor  # (N, N)
+    down: Tensor  # (N,)
+    dof_all: Tensor  # (N,)
+    dloss: Tensor  # ()
+    dqueries: Tensor  # (N, D)
+    dkeys: Tensor  # (N, D)
+
+
+@_uncast
 def info_nce_chain(
-    dloss: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    query_norm: Tensor,
-    query_length: Tensor,
-    query: Tensor,
-    key_norm: Tensor,
-    key_length: Tensor,
-    key: Tensor,
-    similarity: Tensor,
-    own: Tensor,
-    of_all: Tensor,
-    loss: Tensor,
-    temperature: float = 0.1,
+    dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
+    query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor, similarity: Tensor,
+    own: Tensor, of_all: Tensor, loss: Tensor, temperature: float = 0.1,
 ) -> InfoNCEChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dloss (), queries (N, D), keys (N, D), query_norm (N, 1), query_length (N, 1), query
-    (N, D), key_norm (N, 1), key_length (N, 1), key (N, D), similarity (N, N), own (N,),
-    of_all (N,), loss ().
+    Shapes: dloss (), queries (N, D), keys (N, D), query_norm (N, 1), query_length (N, 1), query (N,
+    D), key_norm (N, 1), key_length (N, 1), key (N, D), similarity (N, N), own (N,), of_all (N,),
+    loss ().
     """
+    dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
     N = queries.shape[0]
-    if not isinstance(temperature, (float, int)):
-        temperature = _number("temperature", temperature)
-    if not temperature > 0:
-        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
+    D = queries.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("query_norm", query_norm, "(N, 1)", (N, 1), dtype, True)
+    _fits("query_length", query_length, "(N, 1)", (N, 1), dtype, True)
+    _fits("query", query, "(N, D)", (N, D), dtype, True)
+    _fits("key_norm", key_norm, "(N, 1)", (N, 1), dtype, True)
+    _fits("key_length", key_length, "(N, 1)", (N, 1), dtype, True)
+    _fits("key", key, "(N, D)", (N, D), dtype, True)
+    _fits("similarity", similarity, "(N, N)", (N, N), dtype, True)
+    _fits("own", own, "(N,)", (N,), dtype, True)
+    _fits("of_all", of_all, "(N,)", (N,), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss)
     dof_all = (1 / N * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)
     dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)
@@ -385,25 +292,40 @@ def info_nce_chain(
     dqueries = dquery / query_length + 2 * (dquery_norm / (2 * query_norm)) * queries
     dkeys = dkey / key_length + 2 * (dkey_norm / (2 * key_norm)) * keys
     return InfoNCEChain(
-        dquery_norm,
-        dquery_length,
-        dquery,
-        dkey_norm,
-        dkey_length,
-        dkey,
-        dsimilarity,
-        down,
-        dof_all,
-        dloss,
-        dqueries,
-        dkeys,
+        dquery_norm, dquery_length, dquery, dkey_norm, dkey_length, dkey, dsimilarity, down,
+        dof_all, dloss, dqueries, dkeys,
     )
 
 
+class InfoNCEFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, queries, keys, temperature):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(queries, keys, temperature)
+        ctx.save_for_backward(behind, result.query_norm, result.query_length, result.query, result.key_norm, result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled)
+        ctx.numbers = (result.temperature,)
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 3
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = InfoNCEAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], None
+
+
 _REFUSAL = (
-    "info_nce: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; info_nce_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "info_nce: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; info_nce_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -442,39 +364,68 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", InfoNCECompiled.apply)
 
 
-class InfoNCEFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, queries, keys, temperature):
-        result = info_nce_forward(queries, keys, temperature)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.query_norm, result.query_length, result.query, result.key_norm, result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled)
-        ctx.numbers = (result.temperature,)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 3
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = info_nce_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = InfoNCEAgain.apply(behind, dloss)
-            gradients = InfoNCEGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dqueries, gradients.dkeys, None
-
-
-def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
-    """InfoNCE, differentiable: loss with the closed form as its backward.
-
-    Shapes: queries (N, D), keys (N, D) -> ().
+def _arguments(queries, keys, temperature) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = InfoNCEFunction.apply(queries, keys, temperature)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(queries, Tensor) or queries.dim() != 2 or not queries.is_floating_point():
+        _fits("queries", queries, "(N, D)", (None, None))
+    dtype = queries.dtype
+    N, D = queries.shape
+    if not isinstance(keys, Tensor) or keys.shape != (N, D) or keys.dtype != dtype:
+        _fits("keys", keys, "(N, D) with N, D as in queries", (N, D), dtype)
+    if dtype in HALF:
+        queries, keys = _single(queries, keys)
+    if N == 0:
+        raise ValueError(
+            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
+        )
+    if not isinstance(temperature, (float, int)):
+        temperature = _number("temperature", temperature)
+    if not temperature > 0:
+        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
+    return dtype, queries, keys, temperature
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"info_nce: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"info_nce: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"info_nce: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"info_nce: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"info_nce: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -22,18 +22,17 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of js_div is differentiated again, as second derivatives
-  are not derived yet: js_div_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: js_div_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -41,27 +40,88 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def js_div(p: Tensor, q: Tensor) -> Tensor:
+    """JSDiv, differentiable: loss with the closed form as its backward.
+
+    Shapes: p (*N, C), q (*N, C).
+    """
+    dtype, _, p, q = _arguments(p, q)
+    loss = JSDivFunction.apply(p, q)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class JSDivForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     p: Tensor  # (*N, C)
     q: Tensor  # (*N, C)
 
 
-class JSDivGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
+    """The output loss, then what the backward needs.
 
+    Shapes: p (*N, C), q (*N, C).
+    """
+    dtype, N_dims, p, q = _arguments(p, q)
+    result = _forward(p, q)
+    return JSDivForward(
+        result.loss.to(dtype), _restored(result.p, 0, N_dims), _restored(result.q, 0, N_dims),
+    )
+
+
+def _forward(p, q) -> JSDivForward:
+    N = p.shape[0]
+    mixture_whole = p + q
+    of_mixture_information = torch.where(mixture_whole == 0, 0, torch.log(mixture_whole / 2) * mixture_whole / 2)
+    of_mixture = -of_mixture_information.sum(1)
+    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
+    of_p = -of_p_information.sum(1)
+    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
+    of_q = -of_q_information.sum(1)
+    loss = (of_mixture - of_p / 2 - of_q / 2).sum() / N
+    return JSDivForward(loss, p, q)
+
+
+class JSDivGradients(NamedTuple):
     dp: Tensor  # (*N, C)
     dq: Tensor  # (*N, C)
 
 
-class JSDivAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
+    """The gradients of the inputs, from dloss and what the forward saved.
 
+    Shapes: dloss (), p (*N, C), q (*N, C).
+    """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("p", p, "(*N, C)", (..., None), dtype, True)
+    *N_dims, C = p.shape
+    _fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dloss, p, q = _single(dloss, p, q)
+    if len(N_dims) != 1:
+        p, q = _merged(0, -1, p, q)
+    result = _backward(dloss, p, q, (True,) * 2)
+    return JSDivGradients(
+        _restored(result.dp, 0, N_dims).to(dtype), _restored(result.dq, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dloss, p, q, needs) -> JSDivGradients:
+    N = p.shape[0]
+    dp = dq = None
+    dmixture_whole = -torch.where(p + q == 0, 0, dloss / 2 / N * (torch.log(p / 2 + q / 2) + 1))
+    if needs[0]:
+        dp = dmixture_whole + torch.where(p == 0, 0, dloss / 2 / N * (torch.log(p) + 1))
+    if needs[1]:
+        dq = dmixture_whole + torch.where(q == 0, 0, dloss / 2 / N * (torch.log(q) + 1))
+    return JSDivGradients(dp, dq)
+
+
+class JSDivAtoms(NamedTuple):
     mixture: Tensor  # (*N, C)
     of_mixture_information: Tensor  # (*N, C)
     of_mixture: Tensor  # (*N,)
@@ -73,9 +133,33 @@ class JSDivAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-class JSDivChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: p (*N, C), q (*N, C).
+    """
+    _, N_dims, p, q = _arguments(p, q)
+    N = p.shape[0]
+    if N == 0:
+        raise ValueError("js_div_atoms divides a number by N, which is 0")
+    mixture = 1 / 2 * p + 1 / 2 * q
+    of_mixture_information = torch.where(mixture == 0, 0, torch.log(mixture) * mixture)
+    of_mixture = (-of_mixture_information).sum(1)
+    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
+    of_p = (-of_p_information).sum(1)
+    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
+    of_q = (-of_q_information).sum(1)
+    divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
+    loss = 1 / N * divergences.sum()
+    return JSDivAtoms(
+        _restored(mixture, 0, N_dims), _restored(of_mixture_information, 0, N_dims),
+        _restored(of_mixture, 0, N_dims), _restored(of_p_information, 0, N_dims),
+        _restored(of_p, 0, N_dims), _restored(of_q_information, 0, N_dims),
+        _restored(of_q, 0, N_dims), _restored(divergences, 0, N_dims), loss,
+    )
+
+
+class JSDivChain(NamedTuple):
     dmixture: Tensor  # (*N, C)
     dof_mixture_information: Tensor  # (*N, C)
     dof_mixture: Tensor  # (*N,)
@@ -89,246 +173,39 @@ class JSDivChain(NamedTuple):
     dq: Tensor  # (*N, C)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"js_div: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"js_div: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"js_div: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"p": "*N C", "q": "*N C"}, rounds=1, results=("", "*N C", "*N C"))
-def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: p (*N, C), q (*N, C).
-    """
-    N = p.shape[0]
-    mixture_whole = p + q
-    of_mixture_information = torch.where(mixture_whole == 0, 0, torch.log(mixture_whole / 2) * mixture_whole / 2)
-    of_mixture = -of_mixture_information.sum(1)
-    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
-    of_p = -of_p_information.sum(1)
-    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
-    of_q = -of_q_information.sum(1)
-    loss = (of_mixture - of_p / 2 - of_q / 2).sum() / N
-    return JSDivForward(loss, p, q)
-
-
-@_checked({"dloss": "", "p": "*N C", "q": "*N C"}, rounds=2, results=("*N C", "*N C"))
-def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), p (*N, C), q (*N, C).
-    """
-    N = p.shape[0]
-    dmixture_whole = -torch.where(p + q == 0, 0, dloss / 2 / N * (torch.log(p / 2 + q / 2) + 1))
-    dp = dmixture_whole + torch.where(p == 0, 0, dloss / 2 / N * (torch.log(p) + 1))
-    dq = dmixture_whole + torch.where(q == 0, 0, dloss / 2 / N * (torch.log(q) + 1))
-    return JSDivGradients(dp, dq)
-
-
-@_checked(
-    {
-        "p": "*N C", "q": "*N C",
-    },
-    results=("*N C", "*N C", "*N", "*N C", "*N", "*N C", "*N", "*N", ""),
-)
-def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: p (*N, C), q (*N, C).
-    """
-    N = p.shape[0]
-    mixture = 1 / 2 * p + 1 / 2 * q
-    of_mixture_information = torch.where(mixture == 0, 0, torch.log(mixture) * mixture)
-    of_mixture = (-of_mixture_information).sum(1)
-    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
-    of_p = (-of_p_information).sum(1)
-    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
-    of_q = (-of_q_information).sum(1)
-    divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
-    loss = 1 / N * divergences.sum()
-    return JSDivAtoms(
-        mixture,
-        of_mixture_information,
-        of_mixture,
-        of_p_information,
-        of_p,
-        of_q_information,
-        of_q,
-        divergences,
-        loss,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "p": "*N C", "q": "*N C", "mixture": "*N C", "of_mixture_information": "*N C",
-        "of_mixture": "*N", "of_p_information": "*N C", "of_p": "*N", "of_q_information": "*N C",
-        "of_q": "*N", "divergences": "*N", "loss": "",
-    },
-    results=("*N C", "*N C", "*N", "*N C", "*N", "*N C", "*N", "*N", "", "*N C", "*N C"),
-)
 def js_div_chain(
-    dloss: Tensor,
-    p: Tensor,
-    q: Tensor,
-    mixture: Tensor,
-    of_mixture_information: Tensor,
-    of_mixture: Tensor,
-    of_p_information: Tensor,
-    of_p: Tensor,
-    of_q_information: Tensor,
-    of_q: Tensor,
-    divergences: Tensor,
-    loss: Tensor,
+    dloss: Tensor, p: Tensor, q: Tensor, mixture: Tensor, of_mixture_information: Tensor,
+    of_mixture: Tensor, of_p_information: Tensor, of_p: Tensor, of_q_information: Tensor,
+    of_q: Tensor, divergences: Tensor, loss: Tensor,
 ) -> JSDivChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), p (*N, C), q (*N, C), mixture (*N, C), of_mixture_information (*N, C),
-    of_mixture (*N,), of_p_information (*N, C), of_p (*N,), of_q_information (*N, C), of_q
-    (*N,), divergences (*N,), loss ().
+    of_mixture (*N,), of_p_information (*N, C), of_p (*N,), of_q_information (*N, C), of_q (*N,),
+    divergences (*N,), loss ().
     """
-    N = p.shape[0]
+    dtype, N_dims, p, q = _arguments(p, q)
     C = p.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("mixture", mixture, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits(
+        "of_mixture_information", of_mixture_information, "(*N, C)", (*N_dims, C), dtype, True,
+    )
+    _fits("of_mixture", of_mixture, "(*N,)", (*N_dims,), dtype, True)
+    _fits("of_p_information", of_p_information, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("of_p", of_p, "(*N,)", (*N_dims,), dtype, True)
+    _fits("of_q_information", of_q_information, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("of_q", of_q, "(*N,)", (*N_dims,), dtype, True)
+    _fits("divergences", divergences, "(*N,)", (*N_dims,), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss = _single(dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss)
+    if len(N_dims) != 1:
+        mixture, of_mixture_information, of_p_information, of_q_information = _merged(0, -1, mixture, of_mixture_information, of_p_information, of_q_information)
+        of_mixture, of_p, of_q, divergences = _merged(0, 0, of_mixture, of_p, of_q, divergences)
+    N = p.shape[0]
+    if N == 0:
+        raise ValueError("js_div_chain divides a number by N, which is 0")
     ddivergences = (1 / N * dloss).expand(N)
     dof_q = -1 / 2 * ddivergences
     dof_q_information = (-dof_q[:, None]).expand(N, C)
@@ -340,24 +217,43 @@ def js_div_chain(
     dp = 1 / 2 * dmixture + torch.where(p == 0, 0, dof_p_information * (torch.log(p) + 1))
     dq = 1 / 2 * dmixture + torch.where(q == 0, 0, dof_q_information * (torch.log(q) + 1))
     return JSDivChain(
-        dmixture,
-        dof_mixture_information,
-        dof_mixture,
-        dof_p_information,
-        dof_p,
-        dof_q_information,
-        dof_q,
-        ddivergences,
-        dloss,
-        dp,
-        dq,
+        _restored(dmixture, 0, N_dims), _restored(dof_mixture_information, 0, N_dims),
+        _restored(dof_mixture, 0, N_dims), _restored(dof_p_information, 0, N_dims),
+        _restored(dof_p, 0, N_dims), _restored(dof_q_information, 0, N_dims),
+        _restored(dof_q, 0, N_dims), _restored(ddivergences, 0, N_dims), dloss,
+        _restored(dp, 0, N_dims), _restored(dq, 0, N_dims),
     )
 
 
+class JSDivFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, p, q):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(p, q)
+        ctx.save_for_backward(behind, result.p, result.q)
+        ctx.numbers = ()
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = JSDivAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1]
+
+
 _REFUSAL = (
-    "js_div: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; js_div_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "js_div: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; js_div_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -396,38 +292,71 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", JSDivCompiled.apply)
 
 
-class JSDivFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, p, q):
-        result = js_div_forward(p, q)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.p, result.q)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = js_div_backward(of, *saved)
-        if again:
-            zero = JSDivAgain.apply(behind, dloss)
-            gradients = JSDivGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dp, gradients.dq
-
-
-def js_div(p: Tensor, q: Tensor) -> Tensor:
-    """JSDiv, differentiable: loss with the closed form as its backward.
-
-    Shapes: p (*N, C), q (*N, C) -> ().
+def _arguments(p, q) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = JSDivFunction.apply(p, q)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(p, Tensor) or p.dim() < 1 or not p.is_floating_point():
+        _fits("p", p, "(*N, C)", (..., None))
+    dtype = p.dtype
+    *N_dims, C = p.shape
+    if not isinstance(q, Tensor) or q.shape != (*N_dims, C) or q.dtype != dtype:
+        _fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype)
+    if dtype in HALF:
+        p, q = _single(p, q)
+    if len(N_dims) != 1:
+        p, q = _merged(0, -1, p, q)
+    return dtype, N_dims, p, q
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"js_div: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"js_div: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"js_div: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"js_div: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

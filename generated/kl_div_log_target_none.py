@@ -21,18 +21,17 @@ At the edges:
 - exp(target) may be too large to be written down: then losses may be infinite or NaN.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of kl_div_log_target_none is differentiated again, as
-  second derivatives are not derived yet: kl_div_log_target_none_atoms is plain torch, for
-  autograd to any order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: kl_div_log_target_none_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -40,235 +39,150 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def kl_div_log_target_none(x: Tensor, target: Tensor) -> Tensor:
+    """KLDivLogTargetNone, differentiable: losses with the closed form as its backward.
+
+    Shapes: x (*N,), target (*N,).
+    """
+    dtype, N_dims, x, target = _arguments(x, target)
+    losses = KLDivLogTargetNoneFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        losses = torch.ops.gradform.once(losses, _REFUSAL)
+    losses = _restored(losses, 0, N_dims)
+    return losses if losses.dtype == dtype else losses.to(dtype)
 
 
 class KLDivLogTargetNoneForward(NamedTuple):
-    """The output losses, then what the backward needs."""
-
     losses: Tensor  # (*N,)
     target: Tensor  # (*N,)
 
 
-class KLDivLogTargetNoneGradients(NamedTuple):
-    """The gradients of the inputs, from dlosses and what the forward saved."""
-
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-class KLDivLogTargetNoneAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    losses: Tensor  # (*N,)
-
-
-class KLDivLogTargetNoneChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dlosses: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dlosses" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"kl_div_log_target_none: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"kl_div_log_target_none: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"kl_div_log_target_none: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("*N", "*N"))
 def kl_div_log_target_none_forward(x: Tensor, target: Tensor) -> KLDivLogTargetNoneForward:
     """The output losses, then what the backward needs.
 
     Shapes: x (*N,), target (*N,).
     """
+    dtype, N_dims, x, target = _arguments(x, target)
+    result = _forward(x, target)
+    return KLDivLogTargetNoneForward(
+        _restored(result.losses, 0, N_dims).to(dtype), _restored(result.target, 0, N_dims),
+    )
+
+
+def _forward(x, target) -> KLDivLogTargetNoneForward:
     losses = torch.exp(target) * (target - x)
     return KLDivLogTargetNoneForward(losses, target)
 
 
-@_checked({"dlosses": "*N", "target": "*N", "losses": "*N"}, rounds=2, results=("*N", "*N"))
+class KLDivLogTargetNoneGradients(NamedTuple):
+    dx: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def kl_div_log_target_none_backward(
-    dlosses: Tensor,
-    target: Tensor,
-    losses: Tensor,
+    dlosses: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetNoneGradients:
     """The gradients of the inputs, from dlosses and what the forward saved.
 
     Shapes: dlosses (*N,), target (*N,), losses (*N,).
     """
+    _fits("dlosses", dlosses, "(*N,)", (...,))
+    dtype = dlosses.dtype
+    *N_dims, = dlosses.shape
+    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dlosses, target, losses = _single(dlosses, target, losses)
+    if len(N_dims) != 1:
+        dlosses, target, losses = _merged(0, 0, dlosses, target, losses)
+    result = _backward(dlosses, target, losses, (True,) * 2)
+    return KLDivLogTargetNoneGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dlosses, target, losses, needs) -> KLDivLogTargetNoneGradients:
+    dx = dtarget = None
     exp_target = torch.exp(target)
-    dx = -dlosses * exp_target
-    dtarget = dlosses * (exp_target + losses)
+    if needs[0]:
+        dx = -dlosses * exp_target
+    if needs[1]:
+        dtarget = dlosses * (exp_target + losses)
     return KLDivLogTargetNoneGradients(dx, dtarget)
 
 
-@_checked({"x": "*N", "target": "*N"}, results=("*N",))
+class KLDivLogTargetNoneAtoms(NamedTuple):
+    losses: Tensor  # (*N,)
+
+
 def kl_div_log_target_none_atoms(x: Tensor, target: Tensor) -> KLDivLogTargetNoneAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (*N,), target (*N,).
     """
+    _, N_dims, x, target = _arguments(x, target)
     losses = torch.exp(target) * (target - x)
-    return KLDivLogTargetNoneAtoms(losses)
+    return KLDivLogTargetNoneAtoms(_restored(losses, 0, N_dims))
 
 
-@_checked({"dlosses": "*N", "x": "*N", "target": "*N", "losses": "*N"}, results=("*N", "*N", "*N"))
+class KLDivLogTargetNoneChain(NamedTuple):
+    dlosses: Tensor  # (*N,)
+    dx: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def kl_div_log_target_none_chain(
-    dlosses: Tensor,
-    x: Tensor,
-    target: Tensor,
-    losses: Tensor,
+    dlosses: Tensor, x: Tensor, target: Tensor, losses: Tensor,
 ) -> KLDivLogTargetNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dlosses (*N,), x (*N,), target (*N,), losses (*N,).
     """
+    dtype, N_dims, _, target = _arguments(x, target)
+    _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dlosses, losses = _single(dlosses, losses)
+    if len(N_dims) != 1:
+        dlosses, losses = _merged(0, 0, dlosses, losses)
     dx = -dlosses * torch.exp(target)
     dtarget = dlosses * (losses + torch.exp(target))
-    return KLDivLogTargetNoneChain(dlosses, dx, dtarget)
+    return KLDivLogTargetNoneChain(
+        _restored(dlosses, 0, N_dims), _restored(dx, 0, N_dims), _restored(dtarget, 0, N_dims),
+    )
+
+
+class KLDivLogTargetNoneFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, target):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x, target)
+        ctx.save_for_backward(behind, result.target, result.losses)
+        ctx.numbers = ()
+        return result.losses, behind
+
+    @staticmethod
+    def backward(ctx, dlosses, _):
+        if dlosses is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = KLDivLogTargetNoneAgain.apply(behind, dlosses)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1]
 
 
 _REFUSAL = (
-    "kl_div_log_target_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; kl_div_log_target_none_atoms(...).losses is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "kl_div_log_target_none: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; kl_div_log_target_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -307,38 +221,71 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", KLDivLogTargetNoneCompiled.apply)
 
 
-class KLDivLogTargetNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, target):
-        result = kl_div_log_target_none_forward(x, target)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.target, result.losses)
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dlosses.float() if dlosses.dtype in HALF else dlosses  # autograd rounds
-            gradients = kl_div_log_target_none_backward(of, *saved)
-        if again:
-            zero = KLDivLogTargetNoneAgain.apply(behind, dlosses)
-            gradients = KLDivLogTargetNoneGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dtarget
-
-
-def kl_div_log_target_none(x: Tensor, target: Tensor) -> Tensor:
-    """KLDivLogTargetNone, differentiable: losses with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,) -> (*N,).
+def _arguments(x, target) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    losses = KLDivLogTargetNoneFunction.apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        losses = torch.ops.gradform.once(losses, _REFUSAL)
-    return losses
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        _fits("x", x, "(*N,)", (...,))
+    dtype = x.dtype
+    *N_dims, = x.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
+        _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
+    if dtype in HALF:
+        x, target = _single(x, target)
+    if len(N_dims) != 1:
+        x, target = _merged(0, 0, x, target)
+    return dtype, N_dims, x, target
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"kl_div_log_target_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"kl_div_log_target_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"kl_div_log_target_none: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"kl_div_log_target_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

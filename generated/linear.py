@@ -14,6 +14,11 @@ The closed form:
     dweight = Sum(dy*x, N)
     dbias = Sum(dy, N)
 
+Where bias is left out, derived and proved as well:
+
+    dx = Sum(dy*weight, H)
+    dweight = Sum(dy*x, N)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -22,13 +27,13 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - bias is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of linear is differentiated again, as second derivatives
-  are not derived yet: linear_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: linear_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -41,266 +46,205 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'bias': 0}  # and the number that each is everywhere where it is left out
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Linear, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, K), weight (K, H), bias (H,).
+    """
+    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
+    y = LinearFunction.apply(x, weight, bias)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class LinearForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, H)
     x: Tensor  # (*N, K)
     weight: Tensor  # (K, H)
 
 
-class LinearGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (*N, K), weight (K, H), bias (H,).
+    """
+    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
+    result = _forward(x, weight, bias)
+    return LinearForward(
+        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims), result.weight,
+    )
+
+
+@_uncast
+def _forward(x, weight, bias) -> LinearForward:
+    H = weight.shape[1]
+    if bias is None:
+        bias = x.new_full((), 0).expand(H)
+    y = torch.addmm(bias, x, weight)
+    return LinearForward(y, x, weight)
+
+
+class LinearGradients(NamedTuple):
     dx: Tensor  # (*N, K)
     dweight: Tensor  # (K, H)
     dbias: Tensor  # (H,)
 
 
-class LinearAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (*N, H), x (*N, K), weight (K, H).
+    """
+    _fits("dy", dy, "(*N, H)", (..., None))
+    dtype = dy.dtype
+    *N_dims, H = dy.shape
+    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    *_, K = x.shape
+    _fits("weight", weight, "(K, H) with K as in x and H as in dy", (K, H), dtype, True)
+    if dtype in HALF:
+        dy, x, weight = _single(dy, x, weight)
+    if len(N_dims) != 1:
+        dy, x = _merged(0, -1, dy, x)
+    result = _backward(dy, x, weight, (True,) * 3)
+    return LinearGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), result.dweight.to(dtype),
+        result.dbias.to(dtype),
+    )
+
+
+@_uncast
+def _backward(dy, x, weight, needs) -> LinearGradients:
+    dx = dweight = dbias = None
+    if needs[0]:
+        dx = dy @ weight.mT
+    if needs[1]:
+        dweight = x.mT @ dy
+    if needs[2]:
+        dbias = dy.sum(0)
+    return LinearGradients(dx, dweight, dbias)
+
+
+class LinearAtoms(NamedTuple):
     y: Tensor  # (*N, H)
 
 
-class LinearChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (*N, K), weight (K, H), bias (H,).
+    """
+    _, N_dims, x, weight, bias = _arguments(x, weight, bias)
+    H = weight.shape[1]
+    if bias is None:
+        bias = x.new_full((), 0).expand(H)
+    y = x @ weight + bias
+    return LinearAtoms(_restored(y, 0, N_dims))
+
+
+class LinearChain(NamedTuple):
     dy: Tensor  # (*N, H)
     dx: Tensor  # (*N, K)
     dweight: Tensor  # (K, H)
     dbias: Tensor  # (H,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"linear: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"linear: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"linear: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"linear: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"x": "*N K", "weight": "K H", "bias": "H"}, rounds=1, results=("*N H", "*N K", "K H"))
-def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,).
-    """
-    y = torch.addmm(bias, x, weight)
-    return LinearForward(y, x, weight)
-
-
-@_checked({"dy": "*N H", "x": "*N K", "weight": "K H"}, rounds=3, results=("*N K", "K H", "H"))
-def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), weight (K, H).
-    """
-    dx = dy @ weight.mT
-    dweight = x.mT @ dy
-    dbias = dy.sum(0)
-    return LinearGradients(dx, dweight, dbias)
-
-
-@_checked({"x": "*N K", "weight": "K H", "bias": "H"}, results=("*N H",))
-def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,).
-    """
-    y = x @ weight + bias
-    return LinearAtoms(y)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x": "*N K", "weight": "K H", "bias": "H", "y": "*N H",
-    },
-    results=("*N H", "*N K", "K H", "H"),
-)
+@_uncast
 def linear_chain(
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    y: Tensor,
+    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor,
 ) -> LinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, H), x (*N, K), weight (K, H), bias (H,), y (*N, H).
     """
+    dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
+    H = weight.shape[1]
+    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, y = _single(dy, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
+    if bias is None:
+        bias = dy.new_full((), 0).expand(H)
     dx = dy @ weight.mT
     dweight = x.mT @ dy
     dbias = dy.sum(0)
-    return LinearChain(dy, dx, dweight, dbias)
+    return LinearChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims), dweight, dbias)
+
+
+@_uncast
+def _plain_forward(x, weight) -> tuple:
+    y = x @ weight
+    return (y, x, weight)
+
+
+@_uncast
+def _plain_backward(dy, x, weight, needs) -> tuple:
+    dx = dweight = None
+    if needs[0]:
+        dx = dy @ weight.mT
+    if needs[1]:
+        dweight = x.mT @ dy
+    return (dx, dweight, None)
+
+
+class LinearFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = bias is None
+        if ctx.plain:
+            y, x, weight = _plain_forward(x, weight)
+            ctx.save_for_backward(behind, x, weight)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, weight, bias)
+        ctx.save_for_backward(behind, result.x, result.weight)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 3
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = LinearAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2]
 
 
 _REFUSAL = (
-    "linear: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; linear_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "linear: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; linear_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -339,38 +283,80 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", LinearCompiled.apply)
 
 
-class LinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, weight, bias):
-        result = linear_forward(x, weight, bias)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x, result.weight)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 3
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = linear_backward(of, *saved)
-        if again:
-            zero = LinearAgain.apply(behind, dy)
-            gradients = LinearGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dweight, gradients.dbias if ctx.needs_input_grad[2] else None
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Linear, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,) -> (*N, H).
+def _arguments(x, weight, bias) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = LinearFunction.apply(x, weight, bias)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, K)", (..., None))
+    dtype = x.dtype
+    *N_dims, K = x.shape
+    if (
+        not isinstance(weight, Tensor)
+        or weight.dim() != 2
+        or weight.shape[0] != K
+        or weight.dtype != dtype
+    ):
+        _fits("weight", weight, "(K, H) with K as in x", (K, None), dtype)
+    H = weight.shape[1]
+    if bias is not None:
+        if not isinstance(bias, Tensor) or bias.shape != (H,) or bias.dtype != dtype:
+            _fits("bias", bias, "(H,) with H as in weight", (H,), dtype)
+    if dtype in HALF:
+        x, weight, bias = _single(x, weight, bias)
+    if len(N_dims) != 1:
+        x, = _merged(0, -1, x)
+    return dtype, N_dims, x, weight, bias
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"linear: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"linear: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"linear: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"linear: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

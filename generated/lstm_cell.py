@@ -24,6 +24,19 @@ The closed form:
     dc = dcell*f
     dbias_hh = dbias_ih
 
+Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+
+    dhidden = Sum(OneHot(0, State)*dy, State)
+    dshown = dhidden*o
+    dcell = Sum(OneHot(1, State)*dy, State) + dshown*(1 - shown**2)
+    dgates = dcell*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*dshown*shown*(1 - o)
+    dpre = Flatten(dgates, Gate, H, into=P)
+    dx = Sum(dpre*weight_ih, P)
+    dh = Sum(dpre*weight_hh, P)
+    dweight_ih = Sum(dpre*x, N)
+    dweight_hh = Sum(dpre*h, N)
+    dc = dcell*f
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
 3x2x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -34,13 +47,13 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of lstm_cell is differentiated again, as second derivatives
-  are not derived yet: lstm_cell_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: lstm_cell_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -53,13 +66,42 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'bias_ih': 0, 'bias_hh': 0}  # and the number that each is everywhere where it is left out
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def lstm_cell(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
+) -> Tensor:
+    """LSTMCell, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
+    bias_hh (P,).
+    """
+    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    y = LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 1, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class LSTMCellForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (State, *N, H)
     x: Tensor  # (*N, K)
     h: Tensor  # (*N, H)
@@ -73,9 +115,59 @@ class LSTMCellForward(NamedTuple):
     shown: Tensor  # (*N, H)
 
 
-class LSTMCellGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def lstm_cell_forward(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
+) -> LSTMCellForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
+    bias_hh (P,).
+    """
+    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+    return LSTMCellForward(
+        _restored(result.y, 1, N_dims).to(dtype), _restored(result.x, 0, N_dims),
+        _restored(result.h, 0, N_dims), _restored(result.c, 0, N_dims), result.weight_ih,
+        result.weight_hh, _restored(result.i, 0, N_dims), _restored(result.f, 0, N_dims),
+        _restored(result.g, 0, N_dims), _restored(result.o, 0, N_dims),
+        _restored(result.shown, 0, N_dims),
+    )
+
+
+@_uncast
+def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward:
+    State = 2
+    N = x.shape[0]
+    Gate = 4
+    H = h.shape[1]
+    P = weight_ih.shape[0]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(P)
+    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
+    gates = pre.unflatten(1, (Gate, H))
+    to_i = gates.select(1, 0)
+    to_f = gates.select(1, 1)
+    to_g = gates.select(1, 2)
+    to_o = gates.select(1, 3)
+    i = torch.sigmoid(to_i)
+    f = torch.sigmoid(to_f)
+    g = torch.tanh(to_g)
+    o = torch.sigmoid(to_o)
+    cell = torch.addcmul(c * f, g, i)
+    shown = torch.tanh(cell)
+    hidden = o * shown
+    y = x.new_zeros(State, N, H)
+    y.select(0, 0).add_(hidden)
+    y.select(0, 1).add_(cell)
+    return LSTMCellForward(y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+
+
+class LSTMCellGradients(NamedTuple):
     dx: Tensor  # (*N, K)
     dh: Tensor  # (*N, H)
     dc: Tensor  # (*N, H)
@@ -85,9 +177,84 @@ class LSTMCellGradients(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-class LSTMCellAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def lstm_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, i: Tensor,
+    f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
+) -> LSTMCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H),
+    i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
+    """
+    _fits("dy", dy, "(State, *N, H)", (2, ..., None))
+    dtype = dy.dtype
+    _, *N_dims, H = dy.shape
+    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    *_, K = x.shape
+    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("c", c, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
+    P = weight_ih.shape[0]
+    _fits(
+        "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in dy", (P, H), dtype, True,
+    )
+    _fits("i", i, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("f", f, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("g", g, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+    if len(N_dims) != 1:
+        dy, = _merged(1, -1, dy)
+        x, h, c, i, f, g, o, shown = _merged(0, -1, x, h, c, i, f, g, o, shown)
+    Gate = 4
+    if P != Gate * H:
+        raise ValueError(
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+        )
+    result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, (True,) * 7)
+    return LSTMCellGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
+        _restored(result.dc, 0, N_dims).to(dtype), result.dweight_ih.to(dtype),
+        result.dweight_hh.to(dtype), result.dbias_ih.to(dtype), result.dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LSTMCellGradients:
+    N = dy.shape[1]
+    Gate = 4
+    H = dy.shape[2]
+    dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+    dhidden = dy.select(0, 0)
+    dshown = dhidden * o
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
+    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+        dgates = dy.new_zeros(N, Gate, H)
+        dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
+        dgates.select(1, 0).add_(dcell * g * i * (1 - i))
+        dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates.select(1, 3).add_(dshown * shown * (1 - o))
+        dpre = dgates.flatten(1, 2)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[3]:
+        dweight_ih = dpre.mT @ x
+    if needs[4]:
+        dweight_hh = dpre.mT @ h
+    if needs[5] or needs[6]:
+        dbias_ih = dpre.sum(0)
+    if needs[2]:
+        dc = dcell * f
+    if needs[6]:
+        dbias_hh = dbias_ih
+    return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+class LSTMCellAtoms(NamedTuple):
     pre: Tensor  # (*N, P)
     gates: Tensor  # (*N, Gate, H)
     to_i: Tensor  # (*N, H)
@@ -104,9 +271,54 @@ class LSTMCellAtoms(NamedTuple):
     y: Tensor  # (State, *N, H)
 
 
-class LSTMCellChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def lstm_cell_atoms(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
+) -> LSTMCellAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
+    bias_hh (P,).
+    """
+    _, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    State = 2
+    N = x.shape[0]
+    Gate = 4
+    H = h.shape[1]
+    P = weight_ih.shape[0]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(P)
+    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
+    gates = pre.unflatten(1, (Gate, H))
+    to_i = gates.select(1, 0)
+    to_f = gates.select(1, 1)
+    to_g = gates.select(1, 2)
+    to_o = gates.select(1, 3)
+    i = (torch.exp(-to_i) + 1) ** -1
+    f = (torch.exp(-to_f) + 1) ** -1
+    g = torch.tanh(to_g)
+    o = (torch.exp(-to_o) + 1) ** -1
+    cell = c * f + g * i
+    shown = torch.tanh(cell)
+    hidden = o * shown
+    y = x.new_zeros(State, N, H)
+    y.select(0, 0).add_(hidden)
+    y.select(0, 1).add_(cell)
+    return LSTMCellAtoms(
+        _restored(pre, 0, N_dims), _restored(gates, 0, N_dims), _restored(to_i, 0, N_dims),
+        _restored(to_f, 0, N_dims), _restored(to_g, 0, N_dims), _restored(to_o, 0, N_dims),
+        _restored(i, 0, N_dims), _restored(f, 0, N_dims), _restored(g, 0, N_dims),
+        _restored(o, 0, N_dims), _restored(cell, 0, N_dims), _restored(shown, 0, N_dims),
+        _restored(hidden, 0, N_dims), _restored(y, 1, N_dims),
+    )
+
+
+class LSTMCellChain(NamedTuple):
     dpre: Tensor  # (*N, P)
     dgates: Tensor  # (*N, Gate, H)
     dto_i: Tensor  # (*N, H)
@@ -130,369 +342,52 @@ class LSTMCellChain(NamedTuple):
     dbias_hh: Tensor  # (P,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"lstm_cell: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"lstm_cell: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    sizes["State"], owner["State"] = 2, "the mathematics"
-    sizes["Gate"], owner["Gate"] = 4, "the mathematics"
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"lstm_cell: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"lstm_cell: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "Gate" in sizes and "H" in sizes:
-        sizes.setdefault("P", sizes["Gate"] * sizes["H"])
-    if "P" in sizes and "Gate" in sizes and "H" in sizes and sizes["P"] != sizes["Gate"] * sizes["H"]:
-        raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {sizes['P']}, Gate = {sizes['Gate']}, H = {sizes['H']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "c": "*N H", "weight_ih": "P K", "weight_hh": "P H",
-        "bias_ih": "P", "bias_hh": "P",
-    },
-    rounds=1,
-    results=(
-        "State *N H", "*N K", "*N H", "*N H", "P K", "P H", "*N H", "*N H", "*N H", "*N H", "*N H",
-    ),
-)
-def lstm_cell_forward(
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> LSTMCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,).
-    """
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
-    gates = pre.unflatten(1, (Gate, H))
-    to_i = gates.select(1, 0)
-    to_f = gates.select(1, 1)
-    to_g = gates.select(1, 2)
-    to_o = gates.select(1, 3)
-    i = torch.sigmoid(to_i)
-    f = torch.sigmoid(to_f)
-    g = torch.tanh(to_g)
-    o = torch.sigmoid(to_o)
-    cell = torch.addcmul(c * f, g, i)
-    shown = torch.tanh(cell)
-    hidden = o * shown
-    y = x.new_zeros(State, N, H)
-    y.select(0, 0).add_(hidden)
-    y.select(0, 1).add_(cell)
-    return LSTMCellForward(y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-
-
-@_checked(
-    {
-        "dy": "State *N H", "x": "*N K", "h": "*N H", "c": "*N H", "weight_ih": "P K",
-        "weight_hh": "P H", "i": "*N H", "f": "*N H", "g": "*N H", "o": "*N H", "shown": "*N H",
-    },
-    rounds=7,
-    results=("*N K", "*N H", "*N H", "P K", "P H", "P", "P"),
-)
-def lstm_cell_backward(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    i: Tensor,
-    f: Tensor,
-    g: Tensor,
-    o: Tensor,
-    shown: Tensor,
-) -> LSTMCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P,
-    H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
-    """
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    dhidden = dy.select(0, 0)
-    dshown = dhidden * o
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
-    dgates = dy.new_zeros(N, Gate, H)
-    dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
-    dgates.select(1, 0).add_(dcell * g * i * (1 - i))
-    dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
-    dgates.select(1, 3).add_(dshown * shown * (1 - o))
-    dpre = dgates.flatten(1, 2)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dbias_ih = dpre.sum(0)
-    dc = dcell * f
-    dbias_hh = dbias_ih
-    return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "c": "*N H", "weight_ih": "P K", "weight_hh": "P H",
-        "bias_ih": "P", "bias_hh": "P",
-    },
-    results=(
-        "*N P", "*N Gate H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H",
-        "*N H", "*N H", "State *N H",
-    ),
-)
-def lstm_cell_atoms(
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> LSTMCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,).
-    """
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
-    gates = pre.unflatten(1, (Gate, H))
-    to_i = gates.select(1, 0)
-    to_f = gates.select(1, 1)
-    to_g = gates.select(1, 2)
-    to_o = gates.select(1, 3)
-    i = (torch.exp(-to_i) + 1) ** -1
-    f = (torch.exp(-to_f) + 1) ** -1
-    g = torch.tanh(to_g)
-    o = (torch.exp(-to_o) + 1) ** -1
-    cell = c * f + g * i
-    shown = torch.tanh(cell)
-    hidden = o * shown
-    y = x.new_zeros(State, N, H)
-    y.select(0, 0).add_(hidden)
-    y.select(0, 1).add_(cell)
-    return LSTMCellAtoms(pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y)
-
-
-@_checked(
-    {
-        "dy": "State *N H", "x": "*N K", "h": "*N H", "c": "*N H", "weight_ih": "P K",
-        "weight_hh": "P H", "bias_ih": "P", "bias_hh": "P", "pre": "*N P", "gates": "*N Gate H",
-        "to_i": "*N H", "to_f": "*N H", "to_g": "*N H", "to_o": "*N H", "i": "*N H", "f": "*N H",
-        "g": "*N H", "o": "*N H", "cell": "*N H", "shown": "*N H", "hidden": "*N H",
-        "y": "State *N H",
-    },
-    results=(
-        "*N P", "*N Gate H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H", "*N H",
-        "*N H", "*N H", "State *N H", "*N K", "*N H", "*N H", "P K", "P H", "P", "P",
-    ),
-)
+@_uncast
 def lstm_cell_chain(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    pre: Tensor,
-    gates: Tensor,
-    to_i: Tensor,
-    to_f: Tensor,
-    to_g: Tensor,
-    to_o: Tensor,
-    i: Tensor,
-    f: Tensor,
-    g: Tensor,
-    o: Tensor,
-    cell: Tensor,
-    shown: Tensor,
-    hidden: Tensor,
-    y: Tensor,
+    dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None, bias_hh: Tensor | None, pre: Tensor, gates: Tensor, to_i: Tensor,
+    to_f: Tensor, to_g: Tensor, to_o: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor,
+    cell: Tensor, shown: Tensor, hidden: Tensor, y: Tensor,
 ) -> LSTMCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P,
-    H), bias_ih (P,), bias_hh (P,), pre (*N, P), gates (*N, Gate, H), to_i (*N, H), to_f
-    (*N, H), to_g (*N, H), to_o (*N, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), cell
-    (*N, H), shown (*N, H), hidden (*N, H), y (State, *N, H).
+    Shapes: dy (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H),
+    bias_ih (P,), bias_hh (P,), pre (*N, P), gates (*N, Gate, H), to_i (*N, H), to_f (*N, H), to_g
+    (*N, H), to_o (*N, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), cell (*N, H), shown (*N, H),
+    hidden (*N, H), y (State, *N, H).
     """
+    dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    H = h.shape[1]
+    P = weight_ih.shape[0]
+    _fits("dy", dy, "(State, *N, H)", (2, *N_dims, H), dtype, True)
+    _fits("pre", pre, "(*N, P)", (*N_dims, P), dtype, True)
+    _fits("gates", gates, "(*N, Gate, H)", (*N_dims, 4, H), dtype, True)
+    _fits("to_i", to_i, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("to_f", to_f, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("to_g", to_g, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("to_o", to_o, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("i", i, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("f", f, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("g", g, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("o", o, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("cell", cell, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("shown", shown, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(1, -1, dy, y)
+        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _merged(0, -1, pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden)
+        gates, = _merged(0, -2, gates)
     N = dy.shape[1]
     Gate = 4
-    H = dy.shape[2]
+    if bias_ih is None:
+        bias_ih = dy.new_full((), 0).expand(P)
+    if bias_hh is None:
+        bias_hh = dy.new_full((), 0).expand(P)
     dhidden = dy.select(0, 0)
     dshown = dhidden * o
     dcell = torch.ops.aten.tanh_backward(dshown, shown) + dy.select(0, 1)
@@ -518,34 +413,108 @@ def lstm_cell_chain(
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
     return LSTMCellChain(
-        dpre,
-        dgates,
-        dto_i,
-        dto_f,
-        dto_g,
-        dto_o,
-        di,
-        df,
-        dg,
-        do,
-        dcell,
-        dshown,
-        dhidden,
-        dy,
-        dx,
-        dh,
-        dc,
-        dweight_ih,
-        dweight_hh,
-        dbias_ih,
+        _restored(dpre, 0, N_dims), _restored(dgates, 0, N_dims), _restored(dto_i, 0, N_dims),
+        _restored(dto_f, 0, N_dims), _restored(dto_g, 0, N_dims), _restored(dto_o, 0, N_dims),
+        _restored(di, 0, N_dims), _restored(df, 0, N_dims), _restored(dg, 0, N_dims),
+        _restored(do, 0, N_dims), _restored(dcell, 0, N_dims), _restored(dshown, 0, N_dims),
+        _restored(dhidden, 0, N_dims), _restored(dy, 1, N_dims), _restored(dx, 0, N_dims),
+        _restored(dh, 0, N_dims), _restored(dc, 0, N_dims), dweight_ih, dweight_hh, dbias_ih,
         dbias_hh,
     )
 
 
+@_uncast
+def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
+    State = 2
+    N = x.shape[0]
+    Gate = 4
+    H = h.shape[1]
+    pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
+    gates = pre.unflatten(1, (Gate, H))
+    to_i = gates.select(1, 0)
+    to_f = gates.select(1, 1)
+    to_g = gates.select(1, 2)
+    to_o = gates.select(1, 3)
+    i = torch.sigmoid(to_i)
+    f = torch.sigmoid(to_f)
+    g = torch.tanh(to_g)
+    o = torch.sigmoid(to_o)
+    cell = torch.addcmul(c * f, g, i)
+    shown = torch.tanh(cell)
+    hidden = o * shown
+    y = x.new_zeros(State, N, H)
+    y.select(0, 0).add_(hidden)
+    y.select(0, 1).add_(cell)
+    return (y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+
+
+@_uncast
+def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
+    N = dy.shape[1]
+    Gate = 4
+    H = dy.shape[2]
+    dx = dh = dc = dweight_ih = dweight_hh = None
+    dhidden = dy.select(0, 0)
+    dshown = dhidden * o
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
+    if needs[0] or needs[1] or needs[3] or needs[4]:
+        dgates = dy.new_zeros(N, Gate, H)
+        dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
+        dgates.select(1, 0).add_(dcell * g * i * (1 - i))
+        dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates.select(1, 3).add_(dshown * shown * (1 - o))
+        dpre = dgates.flatten(1, 2)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[3]:
+        dweight_ih = dpre.mT @ x
+    if needs[4]:
+        dweight_hh = dpre.mT @ h
+    if needs[2]:
+        dc = dcell * f
+    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
+
+
+class LSTMCellFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = bias_ih is None and bias_hh is None
+        if ctx.plain:
+            y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _plain_forward(x, h, c, weight_ih, weight_hh)
+            ctx.save_for_backward(behind, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        ctx.save_for_backward(behind, result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f, result.g, result.o, result.shown)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 7
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = LSTMCellAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5], gradients[6]
+
+
 _REFUSAL = (
-    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; lstm_cell_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; lstm_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -584,46 +553,106 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", LSTMCellCompiled.apply)
 
 
-class LSTMCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = lstm_cell_forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f, result.g, result.o, result.shown)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 7
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = lstm_cell_backward(of, *saved)
-        if again:
-            zero = LSTMCellAgain.apply(behind, dy)
-            gradients = LSTMCellGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dh, gradients.dc, gradients.dweight_ih, gradients.dweight_hh, gradients.dbias_ih if ctx.needs_input_grad[5] else None, gradients.dbias_hh if ctx.needs_input_grad[6] else None
-
-
-def lstm_cell(
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> Tensor:
-    """LSTMCell, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,) -> (State, *N, H).
+def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, K)", (..., None))
+    dtype = x.dtype
+    *N_dims, K = x.shape
+    if (
+        not isinstance(h, Tensor)
+        or h.dim() != 1 + len(N_dims)
+        or h.shape[:-1] != (*N_dims,)
+        or h.dtype != dtype
+    ):
+        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+    *_, H = h.shape
+    if not isinstance(c, Tensor) or c.shape != (*N_dims, H) or c.dtype != dtype:
+        _fits("c", c, "(*N, H) with N as in x and H as in h", (*N_dims, H), dtype)
+    if (
+        not isinstance(weight_ih, Tensor)
+        or weight_ih.dim() != 2
+        or weight_ih.shape[1] != K
+        or weight_ih.dtype != dtype
+    ):
+        _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype)
+    P = weight_ih.shape[0]
+    if (
+        not isinstance(weight_hh, Tensor)
+        or weight_hh.shape != (P, H)
+        or weight_hh.dtype != dtype
+    ):
+        _fits(
+            "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype,
+        )
+    if bias_ih is not None:
+        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
+            _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
+    if bias_hh is not None:
+        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
+            _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
+    if dtype in HALF:
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) != 1:
+        x, h, c = _merged(0, -1, x, h, c)
+    Gate = 4
+    if P != Gate * H:
+        raise ValueError(
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+        )
+    return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"lstm_cell: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"lstm_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"lstm_cell: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"lstm_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

@@ -21,19 +21,17 @@ At the edges:
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - RuntimeError where mask requires a gradient: it has none.
-- TypeError for inputs that are not floating point, or not all of one format; mask may be of
-  booleans, integers, or any format that the one computed in holds.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format, where mask may be of
+  any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of masked_softmax is differentiated again, as second
-  derivatives are not derived yet: masked_softmax_atoms is plain torch, for autograd to any order,
-  for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: masked_softmax_atoms is plain torch, for autograd to any order, for torch.func and
+  for forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -41,211 +39,37 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-GIVEN = ('mask',)  # without gradient; booleans and integers count as numbers
+
+
+def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
+    """MaskedSoftmax, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, C), mask (*N, C).
+    """
+    _without_gradient("mask", mask)
+    dtype, N_dims, x, mask = _arguments(x, mask)
+    y = MaskedSoftmaxFunction.apply(x, mask)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class MaskedSoftmaxForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, C)
 
 
-class MaskedSoftmaxGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
-
-    dx: Tensor  # (*N, C)
-
-
-class MaskedSoftmaxAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    counts: Tensor  # (*N, C)
-    kept: Tensor  # (*N, 1)
-    nothing: Tensor  # (*N, 1)
-    y: Tensor  # (*N, C)
-
-
-class MaskedSoftmaxChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dcounts: Tensor  # (*N, C)
-    dkept: Tensor  # (*N, 1)
-    dnothing: Tensor  # (*N, 1)
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in GIVEN)
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-                number = args[like].dtype
-                args[:count] = [
-                    tensor.to(number) if name in GIVEN else tensor
-                    for name, tensor in zip(names, args)
-                ]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"masked_softmax: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    computed = torch.float32 if halves else next(iter(formats), None)
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in GIVEN and computed is not None:
-            if torch.promote_types(tensor.dtype, computed) != computed:
-                raise TypeError(
-                    f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {computed}:"
-                    f" convert it, as in {name}.to({computed})"
-                )
-            converts |= tensor.dtype != computed
-    return converts
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"masked_softmax: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in GIVEN and kind.is_complex:
-            raise TypeError(f"masked_softmax: {name} must be real, got {kind}")
-        if name not in GIVEN:
-            if not kind.is_floating_point:
-                raise TypeError(f"masked_softmax: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"x": "*N C", "mask": "*N C"}, rounds=1, results=("*N C",))
 def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
     """The output y, then what the backward needs.
 
     Shapes: x (*N, C), mask (*N, C).
     """
+    dtype, N_dims, x, mask = _arguments(x, mask)
+    result = _forward(x, mask)
+    return MaskedSoftmaxForward(_restored(result.y, 0, N_dims).to(dtype))
+
+
+def _forward(x, mask) -> MaskedSoftmaxForward:
     x_chosen = torch.where(mask != 0, x, -math.inf)
     kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)
     nothing = (kept == 0).to(x.dtype)
@@ -254,50 +78,86 @@ def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
     return MaskedSoftmaxForward(y)
 
 
-@_checked({"dy": "*N C", "y": "*N C"}, rounds=1, results=("*N C",))
+class MaskedSoftmaxGradients(NamedTuple):
+    dx: Tensor  # (*N, C)
+
+
 def masked_softmax_backward(dy: Tensor, y: Tensor) -> MaskedSoftmaxGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
     Shapes: dy (*N, C), y (*N, C).
     """
+    _fits("dy", dy, "(*N, C)", (..., None))
+    dtype = dy.dtype
+    *N_dims, C = dy.shape
+    _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dy, y = _single(dy, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
+    if C == 0:
+        raise ValueError(
+            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    result = _backward(dy, y)
+    return MaskedSoftmaxGradients(_restored(result.dx, 0, N_dims).to(dtype))
+
+
+def _backward(dy, y) -> MaskedSoftmaxGradients:
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
     return MaskedSoftmaxGradients(dx)
 
 
-@_checked({"x": "*N C", "mask": "*N C"}, results=("*N C", "*N 1", "*N 1", "*N C"))
+class MaskedSoftmaxAtoms(NamedTuple):
+    counts: Tensor  # (*N, C)
+    kept: Tensor  # (*N, 1)
+    nothing: Tensor  # (*N, 1)
+    y: Tensor  # (*N, C)
+
+
 def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (*N, C), mask (*N, C).
     """
+    _, N_dims, x, mask = _arguments(x, mask)
     counts = torch.where(mask != 0, torch.exp(x), 0)
     kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)
     nothing = (kept == 0).to(x.dtype)
     y = counts / (counts.sum(1, keepdim=True) + nothing)
-    return MaskedSoftmaxAtoms(counts, kept, nothing, y)
+    return MaskedSoftmaxAtoms(
+        _restored(counts, 0, N_dims), _restored(kept, 0, N_dims), _restored(nothing, 0, N_dims),
+        _restored(y, 0, N_dims),
+    )
 
 
-@_checked(
-    {
-        "dy": "*N C", "x": "*N C", "mask": "*N C", "counts": "*N C", "kept": "*N 1",
-        "nothing": "*N 1", "y": "*N C",
-    },
-    results=("*N C", "*N 1", "*N 1", "*N C", "*N C"),
-)
+class MaskedSoftmaxChain(NamedTuple):
+    dcounts: Tensor  # (*N, C)
+    dkept: Tensor  # (*N, 1)
+    dnothing: Tensor  # (*N, 1)
+    dy: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+
+
 def masked_softmax_chain(
-    dy: Tensor,
-    x: Tensor,
-    mask: Tensor,
-    counts: Tensor,
-    kept: Tensor,
-    nothing: Tensor,
-    y: Tensor,
+    dy: Tensor, x: Tensor, mask: Tensor, counts: Tensor, kept: Tensor, nothing: Tensor, y: Tensor,
 ) -> MaskedSoftmaxChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, C), x (*N, C), mask (*N, C), counts (*N, C), kept (*N, 1), nothing (*N, 1), y
     (*N, C).
     """
+    dtype, N_dims, x, _ = _arguments(x, mask)
+    C = x.shape[1]
+    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("counts", counts, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("kept", kept, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _fits("nothing", nothing, "(*N, 1)", (*N_dims, 1), dtype, True)
+    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dy, counts, kept, nothing, y = _single(dy, counts, kept, nothing, y)
+    if len(N_dims) != 1:
+        dy, counts, kept, nothing, y = _merged(0, -1, dy, counts, kept, nothing, y)
     N = dy.shape[0]
     dnothing = (-dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
     dkept = dy.new_zeros(N, 1)
@@ -306,13 +166,41 @@ def masked_softmax_chain(
         - (dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
     )
     dx = dcounts * counts
-    return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
+    return MaskedSoftmaxChain(
+        _restored(dcounts, 0, N_dims), _restored(dkept, 0, N_dims), _restored(dnothing, 0, N_dims),
+        _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),
+    )
+
+
+class MaskedSoftmaxFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, mask):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x, mask)
+        ctx.save_for_backward(behind, result.y)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = MaskedSoftmaxAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], None
 
 
 _REFUSAL = (
-    "masked_softmax: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; masked_softmax_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "masked_softmax: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; masked_softmax_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -351,43 +239,104 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", MaskedSoftmaxCompiled.apply)
 
 
-class MaskedSoftmaxFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, mask):
-        result = masked_softmax_forward(x, mask)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.y)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = masked_softmax_backward(of, *saved)
-        if again:
-            zero = MaskedSoftmaxAgain.apply(behind, dy)
-            gradients = MaskedSoftmaxGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, None
-
-
-def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
-    """MaskedSoftmax, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, C), mask (*N, C) -> (*N, C).
+def _arguments(x, mask) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    if isinstance(mask, Tensor) and mask.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError(
-            "masked_softmax: mask requires a gradient, and none is derived for it: pass"
-            " mask.detach()"
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, C)", (..., None))
+    dtype = x.dtype
+    *N_dims, C = x.shape
+    mask = _as_number("mask", mask, dtype)
+    if not isinstance(mask, Tensor) or mask.shape != (*N_dims, C):
+        _fits("mask", mask, "(*N, C) with N, C as in x", (*N_dims, C), mask.dtype)
+    if dtype in HALF:
+        x = x.float()
+    if len(N_dims) != 1:
+        x, mask = _merged(0, -1, x, mask)
+    if C == 0:
+        raise ValueError(
+            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    y = MaskedSoftmaxFunction.apply(x, mask)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    return dtype, N_dims, x, mask
+
+
+def _without_gradient(name, tensor) -> None:
+    """RuntimeError where a gradient is required that is not derived."""
+    if isinstance(tensor, Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"masked_softmax: {name} requires a gradient, and none is derived for it: pass"
+            f" {name}.detach()"
+        )
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"masked_softmax: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"masked_softmax: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"masked_softmax: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"masked_softmax: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"masked_softmax: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
+            f" in {name}.to({computed})"
+        )
+    return tensor.to(computed)

@@ -39,13 +39,13 @@ At the edges:
 - IndexError where labels is outside of 0 .. V - 1.
 - ValueError where eps is not above 0.
 - TypeError where eps is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of mlp is differentiated again, as second derivatives are
-  not derived yet: mlp_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: mlp_atoms is plain torch, for autograd to any order, for torch.func and for forward
+  mode.
 """
 
 from __future__ import annotations
@@ -58,13 +58,46 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-LABELS = {'contexts': ('V',), 'labels': ('V',)}  # and the axes that they index
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def mlp(
+    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
+    bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
+) -> Tensor:
+    """MLP, differentiable: loss with the closed form as its backward.
+
+    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
+    (H,), bnbias (H,).
+    """
+    dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
+        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
+    )
+    try:
+        loss = MLPFunction.apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
+    except (IndexError, RuntimeError):
+        _in_range("contexts", contexts, C.shape[0])
+        _in_range("labels", labels, C.shape[0])
+        raise
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class MLPForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     contexts: Tensor  # (N, T)
     labels: Tensor  # (N,)
@@ -78,9 +111,59 @@ class MLPForward(NamedTuple):
     loss_probs: Tensor  # (N, V)
 
 
-class MLPGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def mlp_forward(
+    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
+    bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
+) -> MLPForward:
+    """The output loss, then what the backward needs.
 
+    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
+    (H,), bnbias (H,).
+    """
+    dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
+        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
+    )
+    try:
+        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
+    except (IndexError, RuntimeError):
+        _in_range("contexts", contexts, C.shape[0])
+        _in_range("labels", labels, C.shape[0])
+        raise
+    return MLPForward(
+        result.loss.to(dtype), result.contexts, result.labels, result.W1, result.W2, result.bngain,
+        result.embcat, result.hpreact_inv_std, result.hpreact_xhat, result.h, result.loss_probs,
+    )
+
+
+@_uncast
+def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPForward:
+    N = contexts.shape[0]
+    emb = torch.nn.functional.embedding(contexts, C)
+    embcat = emb.flatten(1, 2)
+    hprebn = torch.addmm(b1, embcat, W1)
+    hpreact_mean = hprebn.sum(0, keepdim=True) / N
+    hpreact_diff = hprebn - hpreact_mean
+    hpreact_diff = hpreact_diff - hpreact_diff.sum(0, keepdim=True) / N
+    hpreact_diff2 = hpreact_diff ** 2
+    hpreact_var = hpreact_diff2.sum(0, keepdim=True) / (N - 1)
+    hpreact_inv_std = (hpreact_var + eps) ** -0.5
+    hpreact_xhat = hpreact_inv_std * hpreact_diff
+    hpreact = torch.addcmul(bnbias, bngain, hpreact_xhat)
+    h = torch.tanh(hpreact)
+    logits = torch.addmm(b2, h, W2)
+    loss_logit_maxes = logits.amax(1, keepdim=True)
+    loss_norm_logits = logits - loss_logit_maxes
+    loss_counts = torch.exp(loss_norm_logits)
+    loss_counts_sum = loss_counts.sum(1, keepdim=True)
+    loss_probs = loss_counts / loss_counts_sum
+    loss = (torch.log(loss_counts_sum[:, 0]) - loss_norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
+    return MLPForward(
+        loss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
+        loss_probs,
+    )
+
+
+class MLPGradients(NamedTuple):
     dC: Tensor  # (V, E)
     dW1: Tensor  # (K, H)
     db1: Tensor  # (H,)
@@ -90,9 +173,98 @@ class MLPGradients(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
-class MLPAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def mlp_backward(
+    dloss: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor, bngain: Tensor,
+    embcat: Tensor, hpreact_inv_std: Tensor, hpreact_xhat: Tensor, h: Tensor, loss_probs: Tensor,
+) -> MLPGradients:
+    """The gradients of the inputs, from dloss and what the forward saved.
 
+    Shapes: dloss (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N,
+    K), hpreact_inv_std (1, H), hpreact_xhat (N, H), h (N, H), loss_probs (N, V).
+    """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("W1", W1, "(K, H)", (None, None), dtype, True)
+    K, H = W1.shape
+    _fits("W2", W2, "(H, V) with H as in W1", (H, None), dtype, True)
+    V = W2.shape[1]
+    _fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype, True)
+    _fits("embcat", embcat, "(N, K) with K as in W1", (None, K), dtype, True)
+    N = embcat.shape[0]
+    _fits("hpreact_inv_std", hpreact_inv_std, "(1, H) with H as in W1", (1, H), dtype, True)
+    _fits(
+        "hpreact_xhat", hpreact_xhat, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True,
+    )
+    _fits("h", h, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
+    _fits(
+        "loss_probs", loss_probs, "(N, V) with N as in embcat and V as in W2", (N, V), dtype, True,
+    )
+    contexts = _index("contexts", contexts)
+    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    if dtype in HALF:
+        dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs)
+    if N - 1 == 0:
+        raise ValueError(
+            f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}"
+        )
+    if V == 0:
+        raise ValueError(
+            f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
+        )
+    _in_range("contexts", contexts, W2.shape[1])
+    _in_range("labels", labels, W2.shape[1])
+    result = _backward(
+        dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
+        loss_probs, (True,) * 10,
+    )
+    return MLPGradients(
+        result.dC.to(dtype), result.dW1.to(dtype), result.db1.to(dtype), result.dW2.to(dtype),
+        result.db2.to(dtype), result.dbngain.to(dtype), result.dbnbias.to(dtype),
+    )
+
+
+@_uncast
+def _backward(
+    dloss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    needs,
+) -> MLPGradients:
+    N = contexts.shape[0]
+    V = W2.shape[1]
+    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
+        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
+    E = W1.shape[0] // contexts.shape[1]
+    H = W1.shape[1]
+    dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
+    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+        dlogits = dloss / N * loss_probs
+        dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+    if needs[2] or needs[3] or needs[7] or needs[8]:
+        dh = dlogits @ W2.mT
+    if needs[5]:
+        dW2 = h.mT @ dlogits
+    if needs[6]:
+        db2 = dlogits.sum(0)
+    if needs[2] or needs[3] or needs[7] or needs[8]:
+        dhpreact = torch.ops.aten.tanh_backward(dh, h)
+    if needs[2] or needs[3] or needs[7]:
+        dbngain = (dhpreact * hpreact_xhat).sum(0)
+    if needs[2] or needs[3] or needs[8]:
+        dbnbias = dhpreact.sum(0)
+    if needs[2] or needs[3]:
+        dhprebn = bngain * hpreact_inv_std * torch.addcmul(dhpreact - dbnbias / N, dbngain / (N - 1), hpreact_xhat, value=-1)
+    if needs[2]:
+        dembcat = dhprebn @ W1.mT
+        dC = dloss.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
+    if needs[3]:
+        dW1 = embcat.mT @ dhprebn
+    if needs[4]:
+        db1 = dloss.new_zeros(H)
+    return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
+
+
+class MLPAtoms(NamedTuple):
     emb: Tensor  # (N, T, E)
     embcat: Tensor  # (N, K)
     hprebn: Tensor  # (N, H)
@@ -115,9 +287,52 @@ class MLPAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-class MLPChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def mlp_atoms(
+    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
+    bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
+) -> MLPAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
+    (H,), bnbias (H,).
+    """
+    _, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
+        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
+    )
+    _in_range("contexts", contexts, C.shape[0])
+    _in_range("labels", labels, C.shape[0])
+    N = contexts.shape[0]
+    if N == 0:
+        raise ValueError("mlp_atoms divides a number by N, which is 0")
+    emb = torch.nn.functional.embedding(contexts, C)
+    embcat = emb.flatten(1, 2)
+    hprebn = embcat @ W1 + b1
+    hpreact_mean = 1 / N * hprebn.sum(0, keepdim=True)
+    hpreact_diff = hprebn - hpreact_mean
+    hpreact_diff2 = hpreact_diff ** 2
+    hpreact_var = 1 / (N - 1) * hpreact_diff2.sum(0, keepdim=True)
+    hpreact_inv_std = (hpreact_var + eps) ** -0.5
+    hpreact_xhat = hpreact_inv_std * hpreact_diff
+    hpreact = bngain * hpreact_xhat + bnbias
+    h = torch.tanh(hpreact)
+    logits = h @ W2 + b2
+    loss_logit_maxes = logits.amax(1, keepdim=True)
+    loss_norm_logits = logits - loss_logit_maxes
+    loss_counts = torch.exp(loss_norm_logits)
+    loss_counts_sum = loss_counts.sum(1, keepdim=True)
+    loss_counts_sum_inv = loss_counts_sum ** -1
+    loss_probs = loss_counts_sum_inv * loss_counts
+    loss_logprobs = torch.log(loss_probs)
+    loss = -1 / N * loss_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
+    return MLPAtoms(
+        emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var,
+        hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits,
+        loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss,
+    )
+
+
+class MLPChain(NamedTuple):
     demb: Tensor  # (N, T, E)
     dembcat: Tensor  # (N, K)
     dhprebn: Tensor  # (N, H)
@@ -147,401 +362,61 @@ class MLPChain(NamedTuple):
     dbnbias: Tensor  # (H,)
 
 
-def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
-    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in LABELS)
-
-    def decorate(function):
-        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            for name in unguarded:
-                _check_range(name, args[names.index(name)], sizes)
-            try:
-                result = function(*args, **kwargs)
-            except (IndexError, RuntimeError):
-                for name in LABELS.keys() & layouts.keys():
-                    _check_range(name, args[names.index(name)], sizes)
-                raise
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"mlp: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in LABELS:
-            converts |= tensor.dtype != torch.int64
-    return converts
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"mlp: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    if not tensor.is_floating_point():
-        return tensor.long()
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
-    """Whether a format is to be converted, and the size of every axis.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"mlp: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
-            raise TypeError(f"mlp: {name} must be of an integer dtype, got {kind}")
-        if name not in LABELS:
-            if not kind.is_floating_point:
-                raise TypeError(f"mlp: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes = axes.split()
-        if tensor.dim() != len(axes):
-            expected, shape = ", ".join(axes), tuple(tensor.shape)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, tensor.shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "T" in sizes and "E" in sizes:
-        sizes.setdefault("K", sizes["T"] * sizes["E"])
-    if "K" in sizes and "T" in sizes and "E" in sizes and sizes["K"] != sizes["E"] * sizes["T"]:
-        raise ValueError(
-            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {sizes['K']}, T = {sizes['T']}, E = {sizes['E']}"
-        )
-    if "N" in sizes and sizes["N"] - 1 == 0:
-        raise ValueError(
-            f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {sizes['N']}"
-        )
-    if "V" in sizes and sizes["V"] == 0:
-        raise ValueError(
-            f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {sizes['V']}"
-        )
-    return converts, sizes
-
-
-def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
-    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
-    if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (bound.item() for bound in index.aminmax())
-        for axis in LABELS[name]:
-            size = sizes.get(axis, high + 1)
-            if low < 0 or high >= size:
-                wrong = low if low < 0 else high
-                raise IndexError(f"mlp: {name} holds {wrong}, outside of 0 .. {size - 1}")
-
-
-@_checked(
-    {
-        "contexts": "N T", "labels": "N", "C": "V E", "W1": "K H", "b1": "H", "W2": "H V",
-        "b2": "V", "bngain": "H", "bnbias": "H",
-    },
-    rounds=1,
-)
-def mlp_forward(
-    contexts: Tensor,
-    labels: Tensor,
-    C: Tensor,
-    W1: Tensor,
-    b1: Tensor,
-    W2: Tensor,
-    b2: Tensor,
-    bngain: Tensor,
-    bnbias: Tensor,
-    eps: float = 1e-05,
-) -> MLPForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
-    (H,), bnbias (H,).
-    """
-    N = contexts.shape[0]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"mlp: eps must be above 0, got {eps}")
-    emb = torch.nn.functional.embedding(contexts, C)
-    embcat = emb.flatten(1, 2)
-    hprebn = torch.addmm(b1, embcat, W1)
-    hpreact_mean = hprebn.sum(0, keepdim=True) / N
-    hpreact_diff = hprebn - hpreact_mean
-    hpreact_diff = hpreact_diff - hpreact_diff.sum(0, keepdim=True) / N
-    hpreact_diff2 = hpreact_diff ** 2
-    hpreact_var = hpreact_diff2.sum(0, keepdim=True) / (N - 1)
-    hpreact_inv_std = (hpreact_var + eps) ** -0.5
-    hpreact_xhat = hpreact_inv_std * hpreact_diff
-    hpreact = torch.addcmul(bnbias, bngain, hpreact_xhat)
-    h = torch.tanh(hpreact)
-    logits = torch.addmm(b2, h, W2)
-    loss_logit_maxes = logits.amax(1, keepdim=True)
-    loss_norm_logits = logits - loss_logit_maxes
-    loss_counts = torch.exp(loss_norm_logits)
-    loss_counts_sum = loss_counts.sum(1, keepdim=True)
-    loss_probs = loss_counts / loss_counts_sum
-    loss = (torch.log(loss_counts_sum[:, 0]) - loss_norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
-    return MLPForward(
-        loss,
-        contexts,
-        labels,
-        W1,
-        W2,
-        bngain,
-        embcat,
-        hpreact_inv_std,
-        hpreact_xhat,
-        h,
-        loss_probs,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "contexts": "N T", "labels": "N", "W1": "K H", "W2": "H V", "bngain": "H",
-        "embcat": "N K", "hpreact_inv_std": "1 H", "hpreact_xhat": "N H", "h": "N H",
-        "loss_probs": "N V",
-    },
-    rounds=7,
-)
-def mlp_backward(
-    dloss: Tensor,
-    contexts: Tensor,
-    labels: Tensor,
-    W1: Tensor,
-    W2: Tensor,
-    bngain: Tensor,
-    embcat: Tensor,
-    hpreact_inv_std: Tensor,
-    hpreact_xhat: Tensor,
-    h: Tensor,
-    loss_probs: Tensor,
-) -> MLPGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N,
-    K), hpreact_inv_std (1, H), hpreact_xhat (N, H), h (N, H), loss_probs (N, V).
-    """
-    N = contexts.shape[0]
-    V = W2.shape[1]
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    H = W1.shape[1]
-    dlogits = dloss / N * loss_probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
-    dh = dlogits @ W2.mT
-    dW2 = h.mT @ dlogits
-    db2 = dlogits.sum(0)
-    dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    dbngain = (dhpreact * hpreact_xhat).sum(0)
-    dbnbias = dhpreact.sum(0)
-    dhprebn = bngain * hpreact_inv_std * torch.addcmul(dhpreact - dbnbias / N, dbngain / (N - 1), hpreact_xhat, value=-1)
-    dembcat = dhprebn @ W1.mT
-    dC = dloss.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
-    dW1 = embcat.mT @ dhprebn
-    db1 = dloss.new_zeros(H)
-    return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
-
-
-@_checked(
-    {
-        "contexts": "N T", "labels": "N", "C": "V E", "W1": "K H", "b1": "H", "W2": "H V",
-        "b2": "V", "bngain": "H", "bnbias": "H",
-    },
-)
-def mlp_atoms(
-    contexts: Tensor,
-    labels: Tensor,
-    C: Tensor,
-    W1: Tensor,
-    b1: Tensor,
-    W2: Tensor,
-    b2: Tensor,
-    bngain: Tensor,
-    bnbias: Tensor,
-    eps: float = 1e-05,
-) -> MLPAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
-    (H,), bnbias (H,).
-    """
-    N = contexts.shape[0]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"mlp: eps must be above 0, got {eps}")
-    emb = torch.nn.functional.embedding(contexts, C)
-    embcat = emb.flatten(1, 2)
-    hprebn = embcat @ W1 + b1
-    hpreact_mean = 1 / N * hprebn.sum(0, keepdim=True)
-    hpreact_diff = hprebn - hpreact_mean
-    hpreact_diff2 = hpreact_diff ** 2
-    hpreact_var = 1 / (N - 1) * hpreact_diff2.sum(0, keepdim=True)
-    hpreact_inv_std = (hpreact_var + eps) ** -0.5
-    hpreact_xhat = hpreact_inv_std * hpreact_diff
-    hpreact = bngain * hpreact_xhat + bnbias
-    h = torch.tanh(hpreact)
-    logits = h @ W2 + b2
-    loss_logit_maxes = logits.amax(1, keepdim=True)
-    loss_norm_logits = logits - loss_logit_maxes
-    loss_counts = torch.exp(loss_norm_logits)
-    loss_counts_sum = loss_counts.sum(1, keepdim=True)
-    loss_counts_sum_inv = loss_counts_sum ** -1
-    loss_probs = loss_counts_sum_inv * loss_counts
-    loss_logprobs = torch.log(loss_probs)
-    loss = -1 / N * loss_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
-    return MLPAtoms(
-        emb,
-        embcat,
-        hprebn,
-        hpreact_mean,
-        hpreact_diff,
-        hpreact_diff2,
-        hpreact_var,
-        hpreact_inv_std,
-        hpreact_xhat,
-        hpreact,
-        h,
-        logits,
-        loss_logit_maxes,
-        loss_norm_logits,
-        loss_counts,
-        loss_counts_sum,
-        loss_counts_sum_inv,
-        loss_probs,
-        loss_logprobs,
-        loss,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "contexts": "N T", "labels": "N", "C": "V E", "W1": "K H", "b1": "H",
-        "W2": "H V", "b2": "V", "bngain": "H", "bnbias": "H", "emb": "N T E", "embcat": "N K",
-        "hprebn": "N H", "hpreact_mean": "1 H", "hpreact_diff": "N H", "hpreact_diff2": "N H",
-        "hpreact_var": "1 H", "hpreact_inv_std": "1 H", "hpreact_xhat": "N H", "hpreact": "N H",
-        "h": "N H", "logits": "N V", "loss_logit_maxes": "N 1", "loss_norm_logits": "N V",
-        "loss_counts": "N V", "loss_counts_sum": "N 1", "loss_counts_sum_inv": "N 1",
-        "loss_probs": "N V", "loss_logprobs": "N V", "loss": "",
-    },
-)
+@_uncast
 def mlp_chain(
-    dloss: Tensor,
-    contexts: Tensor,
-    labels: Tensor,
-    C: Tensor,
-    W1: Tensor,
-    b1: Tensor,
-    W2: Tensor,
-    b2: Tensor,
-    bngain: Tensor,
-    bnbias: Tensor,
-    emb: Tensor,
-    embcat: Tensor,
-    hprebn: Tensor,
-    hpreact_mean: Tensor,
-    hpreact_diff: Tensor,
-    hpreact_diff2: Tensor,
-    hpreact_var: Tensor,
-    hpreact_inv_std: Tensor,
-    hpreact_xhat: Tensor,
-    hpreact: Tensor,
-    h: Tensor,
-    logits: Tensor,
-    loss_logit_maxes: Tensor,
-    loss_norm_logits: Tensor,
-    loss_counts: Tensor,
-    loss_counts_sum: Tensor,
-    loss_counts_sum_inv: Tensor,
-    loss_probs: Tensor,
-    loss_logprobs: Tensor,
-    loss: Tensor,
-    eps: float = 1e-05,
+    dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor,
+    b2: Tensor, bngain: Tensor, bnbias: Tensor, emb: Tensor, embcat: Tensor, hprebn: Tensor,
+    hpreact_mean: Tensor, hpreact_diff: Tensor, hpreact_diff2: Tensor, hpreact_var: Tensor,
+    hpreact_inv_std: Tensor, hpreact_xhat: Tensor, hpreact: Tensor, h: Tensor, logits: Tensor,
+    loss_logit_maxes: Tensor, loss_norm_logits: Tensor, loss_counts: Tensor,
+    loss_counts_sum: Tensor, loss_counts_sum_inv: Tensor, loss_probs: Tensor,
+    loss_logprobs: Tensor, loss: Tensor, eps: float = 1e-05,
 ) -> MLPChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2
-    (V,), bngain (H,), bnbias (H,), emb (N, T, E), embcat (N, K), hprebn (N, H),
-    hpreact_mean (1, H), hpreact_diff (N, H), hpreact_diff2 (N, H), hpreact_var (1, H),
-    hpreact_inv_std (1, H), hpreact_xhat (N, H), hpreact (N, H), h (N, H), logits (N, V),
-    loss_logit_maxes (N, 1), loss_norm_logits (N, V), loss_counts (N, V), loss_counts_sum
-    (N, 1), loss_counts_sum_inv (N, 1), loss_probs (N, V), loss_logprobs (N, V), loss ().
+    (V,), bngain (H,), bnbias (H,), emb (N, T, E), embcat (N, K), hprebn (N, H), hpreact_mean (1,
+    H), hpreact_diff (N, H), hpreact_diff2 (N, H), hpreact_var (1, H), hpreact_inv_std (1, H),
+    hpreact_xhat (N, H), hpreact (N, H), h (N, H), logits (N, V), loss_logit_maxes (N, 1),
+    loss_norm_logits (N, V), loss_counts (N, V), loss_counts_sum (N, 1), loss_counts_sum_inv (N, 1),
+    loss_probs (N, V), loss_logprobs (N, V), loss ().
     """
+    dtype, contexts, labels, C, W1, _, W2, _, bngain, _, eps = _arguments(
+        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
+    )
+    _in_range("contexts", contexts, C.shape[0])
+    _in_range("labels", labels, C.shape[0])
     N = contexts.shape[0]
     T = contexts.shape[1]
     V = C.shape[0]
     E = C.shape[1]
+    K = W1.shape[0]
     H = W1.shape[1]
-    if not isinstance(eps, (float, int)):
-        eps = _number("eps", eps)
-    if not eps > 0:
-        raise ValueError(f"mlp: eps must be above 0, got {eps}")
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("emb", emb, "(N, T, E)", (N, T, E), dtype, True)
+    _fits("embcat", embcat, "(N, K)", (N, K), dtype, True)
+    _fits("hprebn", hprebn, "(N, H)", (N, H), dtype, True)
+    _fits("hpreact_mean", hpreact_mean, "(1, H)", (1, H), dtype, True)
+    _fits("hpreact_diff", hpreact_diff, "(N, H)", (N, H), dtype, True)
+    _fits("hpreact_diff2", hpreact_diff2, "(N, H)", (N, H), dtype, True)
+    _fits("hpreact_var", hpreact_var, "(1, H)", (1, H), dtype, True)
+    _fits("hpreact_inv_std", hpreact_inv_std, "(1, H)", (1, H), dtype, True)
+    _fits("hpreact_xhat", hpreact_xhat, "(N, H)", (N, H), dtype, True)
+    _fits("hpreact", hpreact, "(N, H)", (N, H), dtype, True)
+    _fits("h", h, "(N, H)", (N, H), dtype, True)
+    _fits("logits", logits, "(N, V)", (N, V), dtype, True)
+    _fits("loss_logit_maxes", loss_logit_maxes, "(N, 1)", (N, 1), dtype, True)
+    _fits("loss_norm_logits", loss_norm_logits, "(N, V)", (N, V), dtype, True)
+    _fits("loss_counts", loss_counts, "(N, V)", (N, V), dtype, True)
+    _fits("loss_counts_sum", loss_counts_sum, "(N, 1)", (N, 1), dtype, True)
+    _fits("loss_counts_sum_inv", loss_counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
+    _fits("loss_probs", loss_probs, "(N, V)", (N, V), dtype, True)
+    _fits("loss_logprobs", loss_logprobs, "(N, V)", (N, V), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss = _single(dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss)
+    if N == 0:
+        raise ValueError("mlp_chain divides a number by N, which is 0")
     dloss_logprobs = dloss.new_zeros(N, V)
     dloss_logprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dloss_probs = dloss_logprobs / loss_probs
@@ -571,40 +446,42 @@ def mlp_chain(
     dbngain = (dhpreact * hpreact_xhat).sum(0)
     dbnbias = dhpreact.sum(0)
     return MLPChain(
-        demb,
-        dembcat,
-        dhprebn,
-        dhpreact_mean,
-        dhpreact_diff,
-        dhpreact_diff2,
-        dhpreact_var,
-        dhpreact_inv_std,
-        dhpreact_xhat,
-        dhpreact,
-        dh,
-        dlogits,
-        dloss_logit_maxes,
-        dloss_norm_logits,
-        dloss_counts,
-        dloss_counts_sum,
-        dloss_counts_sum_inv,
-        dloss_probs,
-        dloss_logprobs,
-        dloss,
-        dC,
-        dW1,
-        db1,
-        dW2,
-        db2,
-        dbngain,
-        dbnbias,
+        demb, dembcat, dhprebn, dhpreact_mean, dhpreact_diff, dhpreact_diff2, dhpreact_var,
+        dhpreact_inv_std, dhpreact_xhat, dhpreact, dh, dlogits, dloss_logit_maxes,
+        dloss_norm_logits, dloss_counts, dloss_counts_sum, dloss_counts_sum_inv, dloss_probs,
+        dloss_logprobs, dloss, dC, dW1, db1, dW2, db2, dbngain, dbnbias,
     )
 
 
+class MLPFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
+        ctx.save_for_backward(behind, result.contexts, result.labels, result.W1, result.W2, result.bngain, result.embcat, result.hpreact_inv_std, result.hpreact_xhat, result.h, result.loss_probs)
+        ctx.numbers = ()
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 10
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = MLPAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return None, None, gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5], gradients[6], None
+
+
 _REFUSAL = (
-    "mlp: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; mlp_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "mlp: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; mlp_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -643,49 +520,111 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", MLPCompiled.apply)
 
 
-class MLPFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
-        result = mlp_forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.contexts, result.labels, result.W1, result.W2, result.bngain, result.embcat, result.hpreact_inv_std, result.hpreact_xhat, result.h, result.loss_probs)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 10
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = mlp_backward(of, *saved)
-        if again:
-            zero = MLPAgain.apply(behind, dloss)
-            gradients = MLPGradients(*[gradient - zero for gradient in gradients])
-        return None, None, gradients.dC, gradients.dW1, gradients.db1, gradients.dW2, gradients.db2, gradients.dbngain, gradients.dbnbias, None
-
-
-def mlp(
-    contexts: Tensor,
-    labels: Tensor,
-    C: Tensor,
-    W1: Tensor,
-    b1: Tensor,
-    W2: Tensor,
-    b2: Tensor,
-    bngain: Tensor,
-    bnbias: Tensor,
-    eps: float = 1e-05,
-) -> Tensor:
-    """MLP, differentiable: loss with the closed form as its backward.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain (H,), bnbias (H,) -> ().
+def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = MLPFunction.apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(C, Tensor) or C.dim() != 2 or not C.is_floating_point():
+        _fits("C", C, "(V, E)", (None, None))
+    dtype = C.dtype
+    V, E = C.shape
+    if not isinstance(W1, Tensor) or W1.dim() != 2 or W1.dtype != dtype:
+        _fits("W1", W1, "(K, H)", (None, None), dtype)
+    K, H = W1.shape
+    if not isinstance(b1, Tensor) or b1.shape != (H,) or b1.dtype != dtype:
+        _fits("b1", b1, "(H,) with H as in W1", (H,), dtype)
+    if not isinstance(W2, Tensor) or W2.shape != (H, V) or W2.dtype != dtype:
+        _fits("W2", W2, "(H, V) with H as in W1 and V as in C", (H, V), dtype)
+    if not isinstance(b2, Tensor) or b2.shape != (V,) or b2.dtype != dtype:
+        _fits("b2", b2, "(V,) with V as in C", (V,), dtype)
+    if not isinstance(bngain, Tensor) or bngain.shape != (H,) or bngain.dtype != dtype:
+        _fits("bngain", bngain, "(H,) with H as in W1", (H,), dtype)
+    if not isinstance(bnbias, Tensor) or bnbias.shape != (H,) or bnbias.dtype != dtype:
+        _fits("bnbias", bnbias, "(H,) with H as in W1", (H,), dtype)
+    contexts = _index("contexts", contexts)
+    if not isinstance(contexts, Tensor) or contexts.dim() != 2:
+        _fits("contexts", contexts, "(N, T)", (None, None), torch.int64)
+    N, T = contexts.shape
+    labels = _index("labels", labels)
+    if not isinstance(labels, Tensor) or labels.shape != (N,):
+        _fits("labels", labels, "(N,) with N as in contexts", (N,), torch.int64)
+    if dtype in HALF:
+        C, W1, b1, W2, b2, bngain, bnbias = _single(C, W1, b1, W2, b2, bngain, bnbias)
+    if K != E * T:
+        raise ValueError(
+            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
+        )
+    if N - 1 == 0:
+        raise ValueError(
+            f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}"
+        )
+    if V == 0:
+        raise ValueError(
+            f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
+        )
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    if not eps > 0:
+        raise ValueError(f"mlp: eps must be above 0, got {eps}")
+    return dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps
+
+
+def _in_range(name, index, *lengths) -> None:
+    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if lengths and index.numel() and on_cpu:
+        low, high = (bound.item() for bound in index.aminmax())
+        if low < 0 or high >= min(lengths):
+            wrong = low if low < 0 else high
+            raise IndexError(f"mlp: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"mlp: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"mlp: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"mlp: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"mlp: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _index(name, label):
+    """A label of integers as an index; TypeError for any other kind of tensor."""
+    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+        raise TypeError(f"mlp: {name} must be of an integer dtype, got {label.dtype}")
+    return label.long() if isinstance(label, Tensor) else label
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"mlp: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -20,18 +20,17 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of mse is differentiated again, as second derivatives are
-  not derived yet: mse_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: mse_atoms is plain torch, for autograd to any order, for torch.func and for forward
+  mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -39,193 +38,39 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def mse(x: Tensor, target: Tensor) -> Tensor:
+    """MSE, differentiable: loss with the closed form as its backward.
+
+    Shapes: x (*N,), target (*N,).
+    """
+    dtype, _, x, target = _arguments(x, target)
+    loss = MSEFunction.apply(x, target)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class MSEForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     x: Tensor  # (*N,)
     target: Tensor  # (*N,)
 
 
-class MSEGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
-
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-class MSEAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    losses_error: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # ()
-
-
-class MSEChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dlosses_error: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # ()
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"mse: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"mse: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"mse: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"x": "*N", "target": "*N"}, rounds=1, results=("", "*N", "*N"))
 def mse_forward(x: Tensor, target: Tensor) -> MSEForward:
     """The output loss, then what the backward needs.
 
     Shapes: x (*N,), target (*N,).
     """
+    dtype, N_dims, x, target = _arguments(x, target)
+    result = _forward(x, target)
+    return MSEForward(
+        result.loss.to(dtype), _restored(result.x, 0, N_dims), _restored(result.target, 0, N_dims),
+    )
+
+
+def _forward(x, target) -> MSEForward:
     N = x.shape[0]
     losses_error = x - target
     losses = losses_error ** 2
@@ -233,61 +78,127 @@ def mse_forward(x: Tensor, target: Tensor) -> MSEForward:
     return MSEForward(loss, x, target)
 
 
-@_checked({"dloss": "", "x": "*N", "target": "*N"}, rounds=2, results=("*N", "*N"))
+class MSEGradients(NamedTuple):
+    dx: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def mse_backward(dloss: Tensor, x: Tensor, target: Tensor) -> MSEGradients:
     """The gradients of the inputs, from dloss and what the forward saved.
 
     Shapes: dloss (), x (*N,), target (*N,).
     """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("x", x, "(*N,)", (...,), dtype, True)
+    *N_dims, = x.shape
+    _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
+    if dtype in HALF:
+        dloss, x, target = _single(dloss, x, target)
+    if len(N_dims) != 1:
+        x, target = _merged(0, 0, x, target)
+    result = _backward(dloss, x, target, (True,) * 2)
+    return MSEGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dtarget, 0, N_dims).to(dtype),
+    )
+
+
+def _backward(dloss, x, target, needs) -> MSEGradients:
     N = x.shape[0]
+    dtarget = None
     dx = 2 * dloss / N * (x - target)
-    dtarget = -dx
+    if needs[1]:
+        dtarget = -dx
     return MSEGradients(dx, dtarget)
 
 
-@_checked({"x": "*N", "target": "*N"}, results=("*N", "*N", ""))
+class MSEAtoms(NamedTuple):
+    losses_error: Tensor  # (*N,)
+    losses: Tensor  # (*N,)
+    loss: Tensor  # ()
+
+
 def mse_atoms(x: Tensor, target: Tensor) -> MSEAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (*N,), target (*N,).
     """
+    _, N_dims, x, target = _arguments(x, target)
     N = x.shape[0]
+    if N == 0:
+        raise ValueError("mse_atoms divides a number by N, which is 0")
     losses_error = x - target
     losses = losses_error ** 2
     loss = 1 / N * losses.sum()
-    return MSEAtoms(losses_error, losses, loss)
+    return MSEAtoms(_restored(losses_error, 0, N_dims), _restored(losses, 0, N_dims), loss)
 
 
-@_checked(
-    {
-        "dloss": "", "x": "*N", "target": "*N", "losses_error": "*N", "losses": "*N", "loss": "",
-    },
-    results=("*N", "*N", "", "*N", "*N"),
-)
+class MSEChain(NamedTuple):
+    dlosses_error: Tensor  # (*N,)
+    dlosses: Tensor  # (*N,)
+    dloss: Tensor  # ()
+    dx: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
 def mse_chain(
-    dloss: Tensor,
-    x: Tensor,
-    target: Tensor,
-    losses_error: Tensor,
-    losses: Tensor,
-    loss: Tensor,
+    dloss: Tensor, x: Tensor, target: Tensor, losses_error: Tensor, losses: Tensor, loss: Tensor,
 ) -> MSEChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dloss (), x (*N,), target (*N,), losses_error (*N,), losses (*N,), loss ().
     """
+    dtype, N_dims, x, _ = _arguments(x, target)
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("losses_error", losses_error, "(*N,)", (*N_dims,), dtype, True)
+    _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, losses_error, losses, loss = _single(dloss, losses_error, losses, loss)
+    if len(N_dims) != 1:
+        losses_error, losses = _merged(0, 0, losses_error, losses)
     N = x.shape[0]
+    if N == 0:
+        raise ValueError("mse_chain divides a number by N, which is 0")
     dlosses = (1 / N * dloss).expand(N)
     dlosses_error = dlosses * (2 * losses_error)
     dx = dlosses_error
     dtarget = -dlosses_error
-    return MSEChain(dlosses_error, dlosses, dloss, dx, dtarget)
+    return MSEChain(
+        _restored(dlosses_error, 0, N_dims), _restored(dlosses, 0, N_dims), dloss,
+        _restored(dx, 0, N_dims), _restored(dtarget, 0, N_dims),
+    )
+
+
+class MSEFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, target):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x, target)
+        ctx.save_for_backward(behind, result.x, result.target)
+        ctx.numbers = ()
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = MSEAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1]
 
 
 _REFUSAL = (
-    "mse: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; mse_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "mse: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; mse_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -326,38 +237,71 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", MSECompiled.apply)
 
 
-class MSEFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, target):
-        result = mse_forward(x, target)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x, result.target)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = mse_backward(of, *saved)
-        if again:
-            zero = MSEAgain.apply(behind, dloss)
-            gradients = MSEGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dtarget
-
-
-def mse(x: Tensor, target: Tensor) -> Tensor:
-    """MSE, differentiable: loss with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,) -> ().
+def _arguments(x, target) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = MSEFunction.apply(x, target)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        _fits("x", x, "(*N,)", (...,))
+    dtype = x.dtype
+    *N_dims, = x.shape
+    if not isinstance(target, Tensor) or target.shape != (*N_dims,) or target.dtype != dtype:
+        _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype)
+    if dtype in HALF:
+        x, target = _single(x, target)
+    if len(N_dims) != 1:
+        x, target = _merged(0, 0, x, target)
+    return dtype, N_dims, x, target
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"mse: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"mse: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"mse: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"mse: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

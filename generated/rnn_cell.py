@@ -18,6 +18,14 @@ The closed form:
     dbias_ih = Sum(dpre, N)
     dbias_hh = dbias_ih
 
+Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+
+    dpre = dy*(1 - y**2)
+    dx = Sum(dpre*weight_ih, H)
+    dh = Sum(dpre[N, J]*weight_hh[J, H], J)
+    dweight_ih = Sum(dpre*x, N)
+    dweight_hh = Sum(dpre*h[N, J], N)
+
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
@@ -27,13 +35,13 @@ At the edges:
   along it have the same ones there, and results get them back.
 - bias_ih is 0 everywhere where it is left out.
 - bias_hh is 0 everywhere where it is left out.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of rnn_cell is differentiated again, as second derivatives
-  are not derived yet: rnn_cell_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: rnn_cell_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
@@ -46,13 +54,41 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-OPTIONAL = {'bias_ih': 0, 'bias_hh': 0}  # and the number that each is everywhere where it is left out
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def rnn_cell(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> Tensor:
+    """RNNCell, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
+    """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    y = RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class RNNCellForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, H)
     x: Tensor  # (*N, K)
     h: Tensor  # (*N, H)
@@ -60,9 +96,37 @@ class RNNCellForward(NamedTuple):
     weight_hh: Tensor  # (H, H)
 
 
-class RNNCellGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def rnn_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> RNNCellForward:
+    """The output y, then what the backward needs.
 
+    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
+    """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    return RNNCellForward(
+        _restored(result.y, 0, N_dims).to(dtype), _restored(result.x, 0, N_dims),
+        _restored(result.h, 0, N_dims), result.weight_ih, result.weight_hh,
+    )
+
+
+@_uncast
+def _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> RNNCellForward:
+    H = h.shape[1]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(H)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(H)
+    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
+    y = torch.tanh(pre)
+    return RNNCellForward(y, x, h, weight_ih, weight_hh)
+
+
+class RNNCellGradients(NamedTuple):
     dx: Tensor  # (*N, K)
     dh: Tensor  # (*N, H)
     dweight_ih: Tensor  # (H, K)
@@ -71,16 +135,81 @@ class RNNCellGradients(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
-class RNNCellAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def rnn_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
+) -> RNNCellGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
+    """
+    _fits("dy", dy, "(*N, H)", (..., None))
+    dtype = dy.dtype
+    *N_dims, H = dy.shape
+    _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
+    *_, K = x.shape
+    _fits("h", h, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    _fits("weight_ih", weight_ih, "(H, K) with H as in dy and K as in x", (H, K), dtype, True)
+    _fits("weight_hh", weight_hh, "(H, H) with H as in dy", (H, H), dtype, True)
+    _fits("y", y, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, x, h, weight_ih, weight_hh, y = _single(dy, x, h, weight_ih, weight_hh, y)
+    if len(N_dims) != 1:
+        dy, x, h, y = _merged(0, -1, dy, x, h, y)
+    result = _backward(dy, x, h, weight_ih, weight_hh, y, (True,) * 6)
+    return RNNCellGradients(
+        _restored(result.dx, 0, N_dims).to(dtype), _restored(result.dh, 0, N_dims).to(dtype),
+        result.dweight_ih.to(dtype), result.dweight_hh.to(dtype), result.dbias_ih.to(dtype),
+        result.dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _backward(dy, x, h, weight_ih, weight_hh, y, needs) -> RNNCellGradients:
+    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+    dpre = torch.ops.aten.tanh_backward(dy, y)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[2]:
+        dweight_ih = dpre.mT @ x
+    if needs[3]:
+        dweight_hh = dpre.mT @ h
+    if needs[4] or needs[5]:
+        dbias_ih = dpre.sum(0)
+    if needs[5]:
+        dbias_hh = dbias_ih
+    return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+class RNNCellAtoms(NamedTuple):
     pre: Tensor  # (*N, H)
     y: Tensor  # (*N, H)
 
 
-class RNNCellChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def rnn_cell_atoms(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+) -> RNNCellAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
+    """
+    _, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    H = h.shape[1]
+    if bias_ih is None:
+        bias_ih = x.new_full((), 0).expand(H)
+    if bias_hh is None:
+        bias_hh = x.new_full((), 0).expand(H)
+    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
+    y = torch.tanh(pre)
+    return RNNCellAtoms(_restored(pre, 0, N_dims), _restored(y, 0, N_dims))
+
+
+class RNNCellChain(NamedTuple):
     dpre: Tensor  # (*N, H)
     dy: Tensor  # (*N, H)
     dx: Tensor  # (*N, K)
@@ -91,273 +220,31 @@ class RNNCellChain(NamedTuple):
     dbias_hh: Tensor  # (H,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    for name in names[len(args) :]:
-                        args += (kwargs.pop(name, None) if name in OPTIONAL else kwargs.pop(name),)
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if len(args) < count or any(tensor is None for tensor in args[:count]):
-                args = _filled(layouts, args, like)
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"rnn_cell: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _filled(layouts: dict[str, str], arguments: tuple, like: int) -> tuple:
-    """The arguments with what was left out as the number that it is, repeated without memory."""
-    given = dict(zip(layouts, arguments))
-    absent = [name for name in layouts if given.get(name) is None and name in OPTIONAL]
-    missing = [name for name in layouts if name not in given and name not in absent]
-    if missing:
-        raise TypeError(f"rnn_cell: {missing[0]} is missing")
-    there = {name: axes for name, axes in layouts.items() if name not in absent}
-    _, sizes, leads, _ = _check(there, tuple(given[name] for name in there))
-    lengths = {axis: (size,) for axis, size in sizes.items()}
-    lengths |= {f"*{axis}": lead for axis, lead in leads.items()}
-    tensor = arguments[like]
-    for name in absent:
-        shape = [length for axis in layouts[name].split() for length in lengths[axis]]
-        given[name] = tensor.new_full((), OPTIONAL[name]).expand(shape)
-    return (*(given[name] for name in layouts), *arguments[len(layouts) :])
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"rnn_cell: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"rnn_cell: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "weight_ih": "H K", "weight_hh": "H H", "bias_ih": "H",
-        "bias_hh": "H",
-    },
-    rounds=1,
-    results=("*N H", "*N K", "*N H", "H K", "H H"),
-)
-def rnn_cell_forward(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> RNNCellForward:
-    """The output y, then what the backward needs.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
-    """
-    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
-    y = torch.tanh(pre)
-    return RNNCellForward(y, x, h, weight_ih, weight_hh)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x": "*N K", "h": "*N H", "weight_ih": "H K", "weight_hh": "H H", "y": "*N H",
-    },
-    rounds=6,
-    results=("*N K", "*N H", "H K", "H H", "H", "H"),
-)
-def rnn_cell_backward(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    y: Tensor,
-) -> RNNCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
-    """
-    dpre = torch.ops.aten.tanh_backward(dy, y)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dbias_ih = dpre.sum(0)
-    dbias_hh = dbias_ih
-    return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-@_checked(
-    {
-        "x": "*N K", "h": "*N H", "weight_ih": "H K", "weight_hh": "H H", "bias_ih": "H",
-        "bias_hh": "H",
-    },
-    results=("*N H", "*N H"),
-)
-def rnn_cell_atoms(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> RNNCellAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
-    """
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
-    y = torch.tanh(pre)
-    return RNNCellAtoms(pre, y)
-
-
-@_checked(
-    {
-        "dy": "*N H", "x": "*N K", "h": "*N H", "weight_ih": "H K", "weight_hh": "H H",
-        "bias_ih": "H", "bias_hh": "H", "pre": "*N H", "y": "*N H",
-    },
-    results=("*N H", "*N H", "*N K", "*N H", "H K", "H H", "H", "H"),
-)
+@_uncast
 def rnn_cell_chain(
-    dy: Tensor,
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    pre: Tensor,
-    y: Tensor,
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
+    bias_hh: Tensor | None, pre: Tensor, y: Tensor,
 ) -> RNNCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,),
     bias_hh (H,), pre (*N, H), y (*N, H).
     """
+    dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+    )
+    H = h.shape[1]
+    _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("pre", pre, "(*N, H)", (*N_dims, H), dtype, True)
+    _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
+    if dtype in HALF:
+        dy, pre, y = _single(dy, pre, y)
+    if len(N_dims) != 1:
+        dy, pre, y = _merged(0, -1, dy, pre, y)
+    if bias_ih is None:
+        bias_ih = dy.new_full((), 0).expand(H)
+    if bias_hh is None:
+        bias_hh = dy.new_full((), 0).expand(H)
     dpre = torch.ops.aten.tanh_backward(dy, y)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
@@ -365,13 +252,72 @@ def rnn_cell_chain(
     dweight_hh = dpre.mT @ h
     dbias_ih = dpre.sum(0)
     dbias_hh = dpre.sum(0)
-    return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+    return RNNCellChain(
+        _restored(dpre, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),
+        _restored(dh, 0, N_dims), dweight_ih, dweight_hh, dbias_ih, dbias_hh,
+    )
+
+
+@_uncast
+def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
+    pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
+    y = torch.tanh(pre)
+    return (y, x, h, weight_ih, weight_hh)
+
+
+@_uncast
+def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
+    dx = dh = dweight_ih = dweight_hh = None
+    dpre = torch.ops.aten.tanh_backward(dy, y)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[2]:
+        dweight_ih = dpre.mT @ x
+    if needs[3]:
+        dweight_hh = dpre.mT @ h
+    return (dx, dh, dweight_ih, dweight_hh, None, None)
+
+
+class RNNCellFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        ctx.plain = bias_ih is None and bias_hh is None
+        if ctx.plain:
+            y, x, h, weight_ih, weight_hh = _plain_forward(x, h, weight_ih, weight_hh)
+            ctx.save_for_backward(behind, x, h, weight_ih, weight_hh, y)
+            ctx.numbers = ()
+            return y, behind
+        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.y)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 6
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            if ctx.plain:
+                gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+            else:
+                gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = RNNCellAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]
 
 
 _REFUSAL = (
-    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; rnn_cell_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; rnn_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -410,45 +356,95 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", RNNCellCompiled.apply)
 
 
-class RNNCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        result = rnn_cell_forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.y)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = rnn_cell_backward(of, *saved)
-        if again:
-            zero = RNNCellAgain.apply(behind, dy)
-            gradients = RNNCellGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx, gradients.dh, gradients.dweight_ih, gradients.dweight_hh, gradients.dbias_ih if ctx.needs_input_grad[4] else None, gradients.dbias_hh if ctx.needs_input_grad[5] else None
-
-
-def rnn_cell(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> Tensor:
-    """RNNCell, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,) -> (*N, H).
+def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = RNNCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, K)", (..., None))
+    dtype = x.dtype
+    *N_dims, K = x.shape
+    if (
+        not isinstance(h, Tensor)
+        or h.dim() != 1 + len(N_dims)
+        or h.shape[:-1] != (*N_dims,)
+        or h.dtype != dtype
+    ):
+        _fits("h", h, "(*N, H) with N as in x", (*N_dims, None), dtype)
+    *_, H = h.shape
+    if (
+        not isinstance(weight_ih, Tensor)
+        or weight_ih.shape != (H, K)
+        or weight_ih.dtype != dtype
+    ):
+        _fits("weight_ih", weight_ih, "(H, K) with H as in h and K as in x", (H, K), dtype)
+    if (
+        not isinstance(weight_hh, Tensor)
+        or weight_hh.shape != (H, H)
+        or weight_hh.dtype != dtype
+    ):
+        _fits("weight_hh", weight_hh, "(H, H) with H as in h", (H, H), dtype)
+    if bias_ih is not None:
+        if not isinstance(bias_ih, Tensor) or bias_ih.shape != (H,) or bias_ih.dtype != dtype:
+            _fits("bias_ih", bias_ih, "(H,) with H as in h", (H,), dtype)
+    if bias_hh is not None:
+        if not isinstance(bias_hh, Tensor) or bias_hh.shape != (H,) or bias_hh.dtype != dtype:
+            _fits("bias_hh", bias_hh, "(H,) with H as in h", (H,), dtype)
+    if dtype in HALF:
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) != 1:
+        x, h = _merged(0, -1, x, h)
+    return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"rnn_cell: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"rnn_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"rnn_cell: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"rnn_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

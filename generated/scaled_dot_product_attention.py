@@ -27,13 +27,13 @@ At the edges:
 - B stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
 - TypeError where scale is no number of Python's or numpy's, as a tensor.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of scaled_dot_product_attention is differentiated again, as
-  second derivatives are not derived yet: scaled_dot_product_attention_atoms is plain torch, for
-  autograd to any order, for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: scaled_dot_product_attention_atoms is plain torch, for autograd to any order, for
+  torch.func and for forward mode.
 """
 
 from __future__ import annotations
@@ -47,12 +47,38 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def _uncast(function):
+    """The function without torch.autocast, which would change the format of matrix products."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
+) -> Tensor:
+    """ScaledDotProductAttention, differentiable: y with the closed form as its backward.
+
+    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
+    """
+    dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
+    y = ScaledDotProductAttentionFunction.apply(query, key, value, scale)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, B_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class ScaledDotProductAttentionForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*B, T, F)
     query: Tensor  # (*B, T, E)
     key: Tensor  # (*B, S, E)
@@ -61,25 +87,116 @@ class ScaledDotProductAttentionForward(NamedTuple):
     scale: float
 
 
-class ScaledDotProductAttentionGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
+def scaled_dot_product_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
+) -> ScaledDotProductAttentionForward:
+    """The output y, then what the backward needs.
 
+    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
+    """
+    dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
+    result = _forward(query, key, value, scale)
+    return ScaledDotProductAttentionForward(
+        _restored(result.y, 0, B_dims).to(dtype), _restored(result.query, 0, B_dims),
+        _restored(result.key, 0, B_dims), _restored(result.value, 0, B_dims),
+        _restored(result.probs, 0, B_dims), result.scale,
+    )
+
+
+@_uncast
+def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
+    scores = scale * (query @ key.mT)
+    exp_scores_shifted = torch.exp(scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
+    probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
+    y = probs @ value
+    return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
+
+
+class ScaledDotProductAttentionGradients(NamedTuple):
     dquery: Tensor  # (*B, T, E)
     dkey: Tensor  # (*B, S, E)
     dvalue: Tensor  # (*B, S, F)
 
 
-class ScaledDotProductAttentionAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def scaled_dot_product_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+) -> ScaledDotProductAttentionGradients:
+    """The gradients of the inputs, from dy and what the forward saved.
 
+    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
+    """
+    _fits("dy", dy, "(*B, T, F)", (..., None, None))
+    dtype = dy.dtype
+    *B_dims, T, F = dy.shape
+    _fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
+    *_, _, E = query.shape
+    _fits(
+        "key", key, "(*B, S, E) with B as in dy and E as in query", (*B_dims, None, E), dtype, True,
+    )
+    *_, S, _ = key.shape
+    _fits(
+        "value", value, "(*B, S, F) with B, F as in dy and S as in key", (*B_dims, S, F), dtype, True,
+    )
+    _fits(
+        "probs", probs, "(*B, T, S) with B, T as in dy and S as in key", (*B_dims, T, S), dtype, True,
+    )
+    if dtype in HALF:
+        dy, query, key, value, probs = _single(dy, query, key, value, probs)
+    if len(B_dims) != 1:
+        dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
+    if S == 0:
+        raise ValueError(
+            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {S}"
+        )
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
+    result = _backward(dy, query, key, value, probs, scale, (True,) * 4)
+    return ScaledDotProductAttentionGradients(
+        _restored(result.dquery, 0, B_dims).to(dtype), _restored(result.dkey, 0, B_dims).to(dtype),
+        _restored(result.dvalue, 0, B_dims).to(dtype),
+    )
+
+
+@_uncast
+def _backward(dy, query, key, value, probs, scale, needs) -> ScaledDotProductAttentionGradients:
+    dquery = dkey = dvalue = None
+    if needs[0] or needs[1]:
+        dprobs = dy @ value.mT
+    if needs[2]:
+        dvalue = probs.mT @ dy
+    if needs[0] or needs[1]:
+        dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
+    if needs[0]:
+        dquery = scale * (dscores @ key)
+    if needs[1]:
+        dkey = scale * (dscores.mT @ query)
+    return ScaledDotProductAttentionGradients(dquery, dkey, dvalue)
+
+
+class ScaledDotProductAttentionAtoms(NamedTuple):
     scores: Tensor  # (*B, T, S)
     probs: Tensor  # (*B, T, S)
     y: Tensor  # (*B, T, F)
 
 
-class ScaledDotProductAttentionChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+@_uncast
+def scaled_dot_product_attention_atoms(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
+) -> ScaledDotProductAttentionAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
+    """
+    _, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
+    scores = scale * (query @ key.mT)
+    probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)
+    y = probs @ value
+    return ScaledDotProductAttentionAtoms(
+        _restored(scores, 0, B_dims), _restored(probs, 0, B_dims), _restored(y, 0, B_dims),
+    )
+
+
+class ScaledDotProductAttentionChain(NamedTuple):
     dscores: Tensor  # (*B, T, S)
     dprobs: Tensor  # (*B, T, S)
     dy: Tensor  # (*B, T, F)
@@ -88,277 +205,28 @@ class ScaledDotProductAttentionChain(NamedTuple):
     dvalue: Tensor  # (*B, S, F)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if torch.is_autocast_enabled(args[like].device.type):  # the format is the arguments'
-                with torch.autocast(args[like].device.type, enabled=False):
-                    return checked(*args, **kwargs)
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            try:
-                result = function(*args, **kwargs)
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"scaled_dot_product_attention: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _number(name: str, value) -> float:
-    """A number as one of Python's; TypeError for what is none."""
-    if isinstance(value, Real):
-        return float(value)
-    raise TypeError(
-        f"scaled_dot_product_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
-        " so a tensor is to be passed as the number that it holds: .item()"
-    )
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"scaled_dot_product_attention: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"scaled_dot_product_attention: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "S" in sizes and sizes["S"] == 0:
-        raise ValueError(
-            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {sizes['S']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked(
-    {
-        "query": "*B T E", "key": "*B S E", "value": "*B S F",
-    },
-    rounds=1,
-    results=("*B T F", "*B T E", "*B S E", "*B S F", "*B T S", ""),
-)
-def scaled_dot_product_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scale: float | None = None,
-) -> ScaledDotProductAttentionForward:
-    """The output y, then what the backward needs.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
-    """
-    E = query.shape[2]
-    scale = E ** -0.5 if scale is None else scale
-    if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
-    scores = scale * (query @ key.mT)
-    exp_scores_shifted = torch.exp(scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
-    probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
-    y = probs @ value
-    return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
-
-
-@_checked(
-    {
-        "dy": "*B T F", "query": "*B T E", "key": "*B S E", "value": "*B S F", "probs": "*B T S",
-    },
-    rounds=3,
-    results=("*B T E", "*B S E", "*B S F"),
-)
-def scaled_dot_product_attention_backward(
-    dy: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    probs: Tensor,
-    scale: float,
-) -> ScaledDotProductAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved.
-
-    Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
-    """
-    if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
-    dprobs = dy @ value.mT
-    dvalue = probs.mT @ dy
-    dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    dquery = scale * (dscores @ key)
-    dkey = scale * (dscores.mT @ query)
-    return ScaledDotProductAttentionGradients(dquery, dkey, dvalue)
-
-
-@_checked(
-    {
-        "query": "*B T E", "key": "*B S E", "value": "*B S F",
-    },
-    results=("*B T S", "*B T S", "*B T F"),
-)
-def scaled_dot_product_attention_atoms(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scale: float | None = None,
-) -> ScaledDotProductAttentionAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
-    """
-    E = query.shape[2]
-    scale = E ** -0.5 if scale is None else scale
-    if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
-    scores = scale * (query @ key.mT)
-    probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)
-    y = probs @ value
-    return ScaledDotProductAttentionAtoms(scores, probs, y)
-
-
-@_checked(
-    {
-        "dy": "*B T F", "query": "*B T E", "key": "*B S E", "value": "*B S F", "scores": "*B T S",
-        "probs": "*B T S", "y": "*B T F",
-    },
-    results=("*B T S", "*B T S", "*B T F", "*B T E", "*B S E", "*B S F"),
-)
+@_uncast
 def scaled_dot_product_attention_chain(
-    dy: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scores: Tensor,
-    probs: Tensor,
-    y: Tensor,
-    scale: float | None = None,
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, scores: Tensor, probs: Tensor,
+    y: Tensor, scale: float | None = None,
 ) -> ScaledDotProductAttentionChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*B, T, F), query (*B, T, E), key (*B, S, E), value (*B, S, F), scores (*B, T, S),
     probs (*B, T, S), y (*B, T, F).
     """
-    E = query.shape[2]
-    scale = E ** -0.5 if scale is None else scale
-    if not isinstance(scale, (float, int)):
-        scale = _number("scale", scale)
+    dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
+    T = query.shape[1]
+    S = key.shape[1]
+    F = value.shape[2]
+    _fits("dy", dy, "(*B, T, F)", (*B_dims, T, F), dtype, True)
+    _fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
+    _fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
+    _fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
+    if dtype in HALF:
+        dy, scores, probs, y = _single(dy, scores, probs, y)
+    if len(B_dims) != 1:
+        dy, scores, probs, y = _merged(0, -2, dy, scores, probs, y)
     dprobs = dy @ value.mT
     dscores = (
         dprobs * probs
@@ -367,13 +235,41 @@ def scaled_dot_product_attention_chain(
     dquery = scale * (dscores @ key)
     dkey = scale * (dscores.mT @ query)
     dvalue = probs.mT @ dy
-    return ScaledDotProductAttentionChain(dscores, dprobs, dy, dquery, dkey, dvalue)
+    return ScaledDotProductAttentionChain(
+        _restored(dscores, 0, B_dims), _restored(dprobs, 0, B_dims), _restored(dy, 0, B_dims),
+        _restored(dquery, 0, B_dims), _restored(dkey, 0, B_dims), _restored(dvalue, 0, B_dims),
+    )
+
+
+class ScaledDotProductAttentionFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, scale):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(query, key, value, scale)
+        ctx.save_for_backward(behind, result.query, result.key, result.value, result.probs)
+        ctx.numbers = (result.scale,)
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 4
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = ScaledDotProductAttentionAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1], gradients[2], None
 
 
 _REFUSAL = (
-    "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -412,44 +308,105 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", ScaledDotProductAttentionCompiled.apply)
 
 
-class ScaledDotProductAttentionFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, query, key, value, scale):
-        result = scaled_dot_product_attention_forward(query, key, value, scale)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.query, result.key, result.value, result.probs)
-        ctx.numbers = (result.scale,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = scaled_dot_product_attention_backward(of, *saved, *ctx.numbers)
-        if again:
-            zero = ScaledDotProductAttentionAgain.apply(behind, dy)
-            gradients = ScaledDotProductAttentionGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dquery, gradients.dkey, gradients.dvalue, None
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scale: float | None = None,
-) -> Tensor:
-    """ScaledDotProductAttention, differentiable: y with the closed form as its backward.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F) -> (*B, T, F).
+def _arguments(query, key, value, scale) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = ScaledDotProductAttentionFunction.apply(query, key, value, scale)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(query, Tensor) or query.dim() < 2 or not query.is_floating_point():
+        _fits("query", query, "(*B, T, E)", (..., None, None))
+    dtype = query.dtype
+    *B_dims, _, E = query.shape
+    if (
+        not isinstance(key, Tensor)
+        or key.dim() != 2 + len(B_dims)
+        or key.shape[:-2] != (*B_dims,)
+        or key.shape[-1] != E
+        or key.dtype != dtype
+    ):
+        _fits("key", key, "(*B, S, E) with B, E as in query", (*B_dims, None, E), dtype)
+    *_, S, _ = key.shape
+    if (
+        not isinstance(value, Tensor)
+        or value.dim() != 2 + len(B_dims)
+        or value.shape[:-2] != (*B_dims,)
+        or value.shape[-2] != S
+        or value.dtype != dtype
+    ):
+        _fits(
+            "value", value, "(*B, S, F) with B as in query and S as in key", (*B_dims, S, None), dtype,
+        )
+    if dtype in HALF:
+        query, key, value = _single(query, key, value)
+    if len(B_dims) != 1:
+        query, key, value = _merged(0, -2, query, key, value)
+    if S == 0:
+        raise ValueError(
+            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {S}"
+        )
+    scale = E ** -0.5 if scale is None else scale
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
+    return dtype, B_dims, query, key, value, scale
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"scaled_dot_product_attention: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"scaled_dot_product_attention: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"scaled_dot_product_attention: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"scaled_dot_product_attention: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
+
+
+def _number(name, value) -> float:
+    """A number as one of Python's; TypeError for what is none."""
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(
+        f"scaled_dot_product_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
+        " so a tensor is to be passed as the number that it holds: .item()"
+    )

@@ -20,18 +20,17 @@ At the edges:
 - ValueError where C is 0: exp_x_shifted takes a maximum along it.
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of softmax is differentiated again, as second derivatives
-  are not derived yet: softmax_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: softmax_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -39,225 +38,136 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def softmax(x: Tensor) -> Tensor:
+    """Softmax, differentiable: y with the closed form as its backward.
+
+    Shapes: x (*N, C).
+    """
+    dtype, N_dims, x = _arguments(x)
+    y = SoftmaxFunction.apply(x)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        y = torch.ops.gradform.once(y, _REFUSAL)
+    y = _restored(y, 0, N_dims)
+    return y if y.dtype == dtype else y.to(dtype)
 
 
 class SoftmaxForward(NamedTuple):
-    """The output y, then what the backward needs."""
-
     y: Tensor  # (*N, C)
 
 
-class SoftmaxGradients(NamedTuple):
-    """The gradients of the inputs, from dy and what the forward saved."""
-
-    dx: Tensor  # (*N, C)
-
-
-class SoftmaxAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
-
-    y: Tensor  # (*N, C)
-
-
-class SoftmaxChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dy" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"softmax: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"softmax: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"softmax: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"x": "*N C"}, rounds=1, results=("*N C",))
 def softmax_forward(x: Tensor) -> SoftmaxForward:
     """The output y, then what the backward needs.
 
     Shapes: x (*N, C).
     """
+    dtype, N_dims, x = _arguments(x)
+    result = _forward(x)
+    return SoftmaxForward(_restored(result.y, 0, N_dims).to(dtype))
+
+
+def _forward(x) -> SoftmaxForward:
     exp_x_shifted = torch.exp(x - x.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
     y = exp_x_shifted / exp_x_shifted.sum(1, keepdim=True)
     return SoftmaxForward(y)
 
 
-@_checked({"dy": "*N C", "y": "*N C"}, rounds=1, results=("*N C",))
+class SoftmaxGradients(NamedTuple):
+    dx: Tensor  # (*N, C)
+
+
 def softmax_backward(dy: Tensor, y: Tensor) -> SoftmaxGradients:
     """The gradients of the inputs, from dy and what the forward saved.
 
     Shapes: dy (*N, C), y (*N, C).
     """
+    _fits("dy", dy, "(*N, C)", (..., None))
+    dtype = dy.dtype
+    *N_dims, C = dy.shape
+    _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dy, y = _single(dy, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
+    if C == 0:
+        raise ValueError(
+            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    result = _backward(dy, y)
+    return SoftmaxGradients(_restored(result.dx, 0, N_dims).to(dtype))
+
+
+def _backward(dy, y) -> SoftmaxGradients:
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
     return SoftmaxGradients(dx)
 
 
-@_checked({"x": "*N C"}, results=("*N C",))
+class SoftmaxAtoms(NamedTuple):
+    y: Tensor  # (*N, C)
+
+
 def softmax_atoms(x: Tensor) -> SoftmaxAtoms:
     """Every statement of the mathematics, as it is written.
 
     Shapes: x (*N, C).
     """
+    _, N_dims, x = _arguments(x)
     y = torch.exp(x) / torch.exp(x).sum(1, keepdim=True)
-    return SoftmaxAtoms(y)
+    return SoftmaxAtoms(_restored(y, 0, N_dims))
 
 
-@_checked({"dy": "*N C", "x": "*N C", "y": "*N C"}, results=("*N C", "*N C"))
+class SoftmaxChain(NamedTuple):
+    dy: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+
+
 def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dy (*N, C), x (*N, C), y (*N, C).
     """
+    dtype, N_dims, x = _arguments(x)
+    C = x.shape[1]
+    _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
+    _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
+    if dtype in HALF:
+        dy, y = _single(dy, y)
+    if len(N_dims) != 1:
+        dy, y = _merged(0, -1, dy, y)
     dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return SoftmaxChain(dy, dx)
+    return SoftmaxChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
+
+
+class SoftmaxFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(x)
+        ctx.save_for_backward(behind, result.y)
+        ctx.numbers = ()
+        return result.y, behind
+
+    @staticmethod
+    def backward(ctx, dy, _):
+        if dy is None:
+            return (None,) * 1
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = SoftmaxAgain.apply(behind, dy)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0],
 
 
 _REFUSAL = (
-    "softmax: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; softmax_atoms(...).y is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "softmax: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; softmax_atoms(...).y is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -296,38 +206,73 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftmaxCompiled.apply)
 
 
-class SoftmaxFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x):
-        result = softmax_forward(x)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.y)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 1
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dy.float() if dy.dtype in HALF else dy  # autograd rounds
-            gradients = softmax_backward(of, *saved)
-        if again:
-            zero = SoftmaxAgain.apply(behind, dy)
-            gradients = SoftmaxGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dx,
-
-
-def softmax(x: Tensor) -> Tensor:
-    """Softmax, differentiable: y with the closed form as its backward.
-
-    Shapes: x (*N, C) -> (*N, C).
+def _arguments(x) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    y = SoftmaxFunction.apply(x)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        y = torch.ops.gradform.once(y, _REFUSAL)
-    return y
+    if not isinstance(x, Tensor) or x.dim() < 1 or not x.is_floating_point():
+        _fits("x", x, "(*N, C)", (..., None))
+    dtype = x.dtype
+    *N_dims, C = x.shape
+    if dtype in HALF:
+        x = x.float()
+    if len(N_dims) != 1:
+        x, = _merged(0, -1, x)
+    if C == 0:
+        raise ValueError(
+            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    return dtype, N_dims, x
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"softmax: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"softmax: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"softmax: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"softmax: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

@@ -21,45 +21,106 @@ At the edges:
 - NaN where N is 0: loss divides by it.
 - TypeError where labels is not of integers.
 - IndexError where labels is outside of 0 .. C - 1.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of softmax_nll is differentiated again, as second
-  derivatives are not derived yet: softmax_nll_atoms is plain torch, for autograd to any order,
-  for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: softmax_nll_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
-LABELS = {'labels': ('C',)}  # and the axes that they index
+
+
+def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
+    """SoftmaxNLL, differentiable: loss with the closed form as its backward.
+
+    Shapes: logits (N, C), labels (N,).
+    """
+    dtype, logits, labels = _arguments(logits, labels)
+    try:
+        loss = SoftmaxNLLFunction.apply(logits, labels)[0]
+    except (IndexError, RuntimeError):
+        _in_range("labels", labels, logits.shape[1])
+        raise
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        loss = torch.ops.gradform.once(loss, _REFUSAL)
+    return loss if loss.dtype == dtype else loss.to(dtype)
 
 
 class SoftmaxNLLForward(NamedTuple):
-    """The output loss, then what the backward needs."""
-
     loss: Tensor  # ()
     labels: Tensor  # (N,)
     probs: Tensor  # (N, C)
 
 
-class SoftmaxNLLGradients(NamedTuple):
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
+    """The output loss, then what the backward needs.
 
+    Shapes: logits (N, C), labels (N,).
+    """
+    dtype, logits, labels = _arguments(logits, labels)
+    try:
+        result = _forward(logits, labels)
+    except (IndexError, RuntimeError):
+        _in_range("labels", labels, logits.shape[1])
+        raise
+    return SoftmaxNLLForward(result.loss.to(dtype), result.labels, result.probs)
+
+
+def _forward(logits, labels) -> SoftmaxNLLForward:
+    N = logits.shape[0]
+    logit_maxes = logits.amax(1, keepdim=True)
+    norm_logits = logits - logit_maxes
+    counts = torch.exp(norm_logits)
+    counts_sum = counts.sum(1, keepdim=True)
+    probs = counts / counts_sum
+    loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
+    return SoftmaxNLLForward(loss, labels, probs)
+
+
+class SoftmaxNLLGradients(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
-class SoftmaxNLLAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> SoftmaxNLLGradients:
+    """The gradients of the inputs, from dloss and what the forward saved.
 
+    Shapes: dloss (), labels (N,), probs (N, C).
+    """
+    _fits("dloss", dloss, "()", ())
+    dtype = dloss.dtype
+    _fits("probs", probs, "(N, C)", (None, None), dtype, True)
+    N, C = probs.shape
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in probs", (N,), torch.int64)
+    if dtype in HALF:
+        dloss, probs = _single(dloss, probs)
+    if C == 0:
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
+        )
+    _in_range("labels", labels, probs.shape[1])
+    result = _backward(dloss, labels, probs)
+    return SoftmaxNLLGradients(result.dlogits.to(dtype))
+
+
+def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
+    N = labels.shape[0]
+    dlogits = dloss / N * probs
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+    return SoftmaxNLLGradients(dlogits)
+
+
+class SoftmaxNLLAtoms(NamedTuple):
     logit_maxes: Tensor  # (N, 1)
     norm_logits: Tensor  # (N, C)
     counts: Tensor  # (N, C)
@@ -70,9 +131,30 @@ class SoftmaxNLLAtoms(NamedTuple):
     loss: Tensor  # ()
 
 
-class SoftmaxNLLChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: logits (N, C), labels (N,).
+    """
+    _, logits, labels = _arguments(logits, labels)
+    _in_range("labels", labels, logits.shape[1])
+    N = logits.shape[0]
+    if N == 0:
+        raise ValueError("softmax_nll_atoms divides a number by N, which is 0")
+    logit_maxes = logits.amax(1, keepdim=True)
+    norm_logits = logits - logit_maxes
+    counts = torch.exp(norm_logits)
+    counts_sum = counts.sum(1, keepdim=True)
+    counts_sum_inv = counts_sum ** -1
+    probs = counts_sum_inv * counts
+    logprobs = torch.log(probs)
+    loss = -1 / N * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
+    return SoftmaxNLLAtoms(
+        logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
+    )
+
+
+class SoftmaxNLLChain(NamedTuple):
     dlogit_maxes: Tensor  # (N, 1)
     dnorm_logits: Tensor  # (N, C)
     dcounts: Tensor  # (N, C)
@@ -84,216 +166,33 @@ class SoftmaxNLLChain(NamedTuple):
     dlogits: Tensor  # (N, C)
 
 
-def _checked(layouts: dict[str, str], rounds: int = 0, unguarded: tuple[str, ...] = ()):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check. An index
-    is looked through where it is ``unguarded``; otherwise torch refuses a wrong one when it is used.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = next(i for i, name in enumerate(names) if name not in LABELS)
-
-    def decorate(function):
-        known: dict[tuple, tuple[bool, dict[str, int]]] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            for name in unguarded:
-                _check_range(name, args[names.index(name)], sizes)
-            try:
-                result = function(*args, **kwargs)
-            except (IndexError, RuntimeError):
-                for name in LABELS.keys() & layouts.keys():
-                    _check_range(name, args[names.index(name)], sizes)
-                raise
-            except ZeroDivisionError:
-                raise ValueError(f"{function.__name__} divides a number by a size of 0") from None
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dloss" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"softmax_nll: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    converts = bool(halves)
-    for name, tensor in zip(layouts, arguments):
-        if name in LABELS:
-            converts |= tensor.dtype != torch.int64
-    return converts
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    if not tensor.is_floating_point():
-        return tensor.long()
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple[bool, dict[str, int]]:
-    """Whether a format is to be converted, and the size of every axis.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if name in LABELS and (kind == torch.bool or kind.is_floating_point or kind.is_complex):
-            raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {kind}")
-        if name not in LABELS:
-            if not kind.is_floating_point:
-                raise TypeError(f"softmax_nll: {name} must be floating point, got {kind}")
-            formats.setdefault(kind, name)
-        axes = axes.split()
-        if tensor.dim() != len(axes):
-            expected, shape = ", ".join(axes), tuple(tensor.shape)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, tensor.shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if "C" in sizes and sizes["C"] == 0:
-        raise ValueError(
-            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {sizes['C']}"
-        )
-    return converts, sizes
-
-
-def _check_range(name: str, index: Tensor, sizes: dict[str, int]) -> None:
-    """Raise IndexError outside of the axis; a GPU, which would have to wait, is not asked."""
-    if index.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = (bound.item() for bound in index.aminmax())
-        for axis in LABELS[name]:
-            size = sizes.get(axis, high + 1)
-            if low < 0 or high >= size:
-                wrong = low if low < 0 else high
-                raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {size - 1}")
-
-
-@_checked({"logits": "N C", "labels": "N"}, rounds=1)
-def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
-    """The output loss, then what the backward needs.
-
-    Shapes: logits (N, C), labels (N,).
-    """
-    N = logits.shape[0]
-    logit_maxes = logits.amax(1, keepdim=True)
-    norm_logits = logits - logit_maxes
-    counts = torch.exp(norm_logits)
-    counts_sum = counts.sum(1, keepdim=True)
-    probs = counts / counts_sum
-    loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
-    return SoftmaxNLLForward(loss, labels, probs)
-
-
-@_checked({"dloss": "", "labels": "N", "probs": "N C"}, rounds=1)
-def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> SoftmaxNLLGradients:
-    """The gradients of the inputs, from dloss and what the forward saved.
-
-    Shapes: dloss (), labels (N,), probs (N, C).
-    """
-    N = labels.shape[0]
-    dlogits = dloss / N * probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
-    return SoftmaxNLLGradients(dlogits)
-
-
-@_checked({"logits": "N C", "labels": "N"})
-def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: logits (N, C), labels (N,).
-    """
-    N = logits.shape[0]
-    logit_maxes = logits.amax(1, keepdim=True)
-    norm_logits = logits - logit_maxes
-    counts = torch.exp(norm_logits)
-    counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = counts_sum ** -1
-    probs = counts_sum_inv * counts
-    logprobs = torch.log(probs)
-    loss = -1 / N * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
-    return SoftmaxNLLAtoms(
-        logit_maxes,
-        norm_logits,
-        counts,
-        counts_sum,
-        counts_sum_inv,
-        probs,
-        logprobs,
-        loss,
-    )
-
-
-@_checked(
-    {
-        "dloss": "", "logits": "N C", "labels": "N", "logit_maxes": "N 1", "norm_logits": "N C",
-        "counts": "N C", "counts_sum": "N 1", "counts_sum_inv": "N 1", "probs": "N C",
-        "logprobs": "N C", "loss": "",
-    },
-)
 def softmax_nll_chain(
-    dloss: Tensor,
-    logits: Tensor,
-    labels: Tensor,
-    logit_maxes: Tensor,
-    norm_logits: Tensor,
-    counts: Tensor,
-    counts_sum: Tensor,
-    counts_sum_inv: Tensor,
-    probs: Tensor,
-    logprobs: Tensor,
+    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, norm_logits: Tensor,
+    counts: Tensor, counts_sum: Tensor, counts_sum_inv: Tensor, probs: Tensor, logprobs: Tensor,
     loss: Tensor,
 ) -> SoftmaxNLLChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
-    Shapes: dloss (), logits (N, C), labels (N,), logit_maxes (N, 1), norm_logits (N, C), counts
-    (N, C), counts_sum (N, 1), counts_sum_inv (N, 1), probs (N, C), logprobs (N, C), loss
-    ().
+    Shapes: dloss (), logits (N, C), labels (N,), logit_maxes (N, 1), norm_logits (N, C), counts (N,
+    C), counts_sum (N, 1), counts_sum_inv (N, 1), probs (N, C), logprobs (N, C), loss ().
     """
+    dtype, logits, labels = _arguments(logits, labels)
+    _in_range("labels", labels, logits.shape[1])
     N = logits.shape[0]
     C = logits.shape[1]
+    _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("logit_maxes", logit_maxes, "(N, 1)", (N, 1), dtype, True)
+    _fits("norm_logits", norm_logits, "(N, C)", (N, C), dtype, True)
+    _fits("counts", counts, "(N, C)", (N, C), dtype, True)
+    _fits("counts_sum", counts_sum, "(N, 1)", (N, 1), dtype, True)
+    _fits("counts_sum_inv", counts_sum_inv, "(N, 1)", (N, 1), dtype, True)
+    _fits("probs", probs, "(N, C)", (N, C), dtype, True)
+    _fits("logprobs", logprobs, "(N, C)", (N, C), dtype, True)
+    _fits("loss", loss, "()", (), dtype, True)
+    if dtype in HALF:
+        dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss = _single(dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss)
+    if N == 0:
+        raise ValueError("softmax_nll_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
     dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dprobs = dlogprobs / probs
@@ -305,22 +204,40 @@ def softmax_nll_chain(
     dlogits = dnorm_logits.clone()
     dlogits.scatter_add_(1, logits.argmax(1).unsqueeze(1), dlogit_maxes[:, 0].unsqueeze(1))
     return SoftmaxNLLChain(
-        dlogit_maxes,
-        dnorm_logits,
-        dcounts,
-        dcounts_sum,
-        dcounts_sum_inv,
-        dprobs,
-        dlogprobs,
-        dloss,
-        dlogits,
+        dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs,
+        dloss, dlogits,
     )
 
 
+class SoftmaxNLLFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, logits, labels):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(logits, labels)
+        ctx.save_for_backward(behind, result.labels, result.probs)
+        ctx.numbers = ()
+        return result.loss, behind
+
+    @staticmethod
+    def backward(ctx, dloss, _):
+        if dloss is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dloss, *saved, *ctx.numbers)
+        if torch.is_grad_enabled():
+            zero = SoftmaxNLLAgain.apply(behind, dloss)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], None
+
+
 _REFUSAL = (
-    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; softmax_nll_atoms(...).loss is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; softmax_nll_atoms(...).loss is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -359,38 +276,72 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftmaxNLLCompiled.apply)
 
 
-class SoftmaxNLLFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, labels):
-        result = softmax_nll_forward(logits, labels)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.labels, result.probs)
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dloss.float() if dloss.dtype in HALF else dloss  # autograd rounds
-            gradients = softmax_nll_backward(of, *saved)
-        if again:
-            zero = SoftmaxNLLAgain.apply(behind, dloss)
-            gradients = SoftmaxNLLGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dlogits, None
-
-
-def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
-    """SoftmaxNLL, differentiable: loss with the closed form as its backward.
-
-    Shapes: logits (N, C), labels (N,) -> ().
+def _arguments(logits, labels) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    loss = SoftmaxNLLFunction.apply(logits, labels)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        loss = torch.ops.gradform.once(loss, _REFUSAL)
-    return loss
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or not logits.is_floating_point():
+        _fits("logits", logits, "(N, C)", (None, None))
+    dtype = logits.dtype
+    N, C = logits.shape
+    labels = _index("labels", labels)
+    if not isinstance(labels, Tensor) or labels.shape != (N,):
+        _fits("labels", labels, "(N,) with N as in logits", (N,), torch.int64)
+    if dtype in HALF:
+        logits = logits.float()
+    if C == 0:
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
+        )
+    return dtype, logits, labels
+
+
+def _in_range(name, index, *lengths) -> None:
+    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if lengths and index.numel() and on_cpu:
+        low, high = (bound.item() for bound in index.aminmax())
+        if low < 0 or high >= min(lengths):
+            wrong = low if low < 0 else high
+            raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"softmax_nll: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"softmax_nll: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"softmax_nll: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _index(name, label):
+    """A label of integers as an index; TypeError for any other kind of tensor."""
+    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+        raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {label.dtype}")
+    return label.long() if isinstance(label, Tensor) else label
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]

@@ -19,18 +19,17 @@ At the edges:
 
 - K stands for any number of dimensions, none included, and counts as one axis: the arguments
   along it have the same ones there, and results get them back.
-- TypeError for inputs that are not floating point, or not all of one format.
-- ValueError for shapes that do not fit.
+- TypeError for inputs that are not floating point, or not all of one format; ValueError for
+  shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient of weight_norm is differentiated again, as second
-  derivatives are not derived yet: weight_norm_atoms is plain torch, for autograd to any order,
-  for torch.func and for forward mode.
+- NotImplementedError where a gradient is differentiated again, as second derivatives are not
+  derived yet: weight_norm_atoms is plain torch, for autograd to any order, for torch.func and for
+  forward mode.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -38,237 +37,154 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-MOST_KNOWN = 1000  # kinds of arguments that are remembered
+
+
+def weight_norm(v: Tensor, g: Tensor) -> Tensor:
+    """WeightNorm, differentiable: w with the closed form as its backward.
+
+    Shapes: v (H, *K), g (H,).
+    """
+    dtype, K_dims, v, g = _arguments(v, g)
+    w = WeightNormFunction.apply(v, g)[0]
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        w = torch.ops.gradform.once(w, _REFUSAL)
+    w = _restored(w, 1, K_dims)
+    return w if w.dtype == dtype else w.to(dtype)
 
 
 class WeightNormForward(NamedTuple):
-    """The output w, then what the backward needs."""
-
     w: Tensor  # (H, *K)
     v: Tensor  # (H, *K)
     g: Tensor  # (H,)
     norm: Tensor  # (H, *K=1)
 
 
-class WeightNormGradients(NamedTuple):
-    """The gradients of the inputs, from dw and what the forward saved."""
+def weight_norm_forward(v: Tensor, g: Tensor) -> WeightNormForward:
+    """The output w, then what the backward needs.
 
+    Shapes: v (H, *K), g (H,).
+    """
+    dtype, K_dims, v, g = _arguments(v, g)
+    result = _forward(v, g)
+    return WeightNormForward(
+        _restored(result.w, 1, K_dims).to(dtype), _restored(result.v, 1, K_dims), result.g,
+        _restored(result.norm, 1, [1] * len(K_dims)),
+    )
+
+
+def _forward(v, g) -> WeightNormForward:
+    norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
+    w = g[:, None] / norm * v
+    return WeightNormForward(w, v, g, norm)
+
+
+class WeightNormGradients(NamedTuple):
     dv: Tensor  # (H, *K)
     dg: Tensor  # (H,)
 
 
-class WeightNormAtoms(NamedTuple):
-    """Every statement of the mathematics, as it is written."""
+def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> WeightNormGradients:
+    """The gradients of the inputs, from dw and what the forward saved.
 
+    Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1).
+    """
+    _fits("dw", dw, "(H, *K)", (None, ...))
+    dtype = dw.dtype
+    H, *K_dims = dw.shape
+    _fits("v", v, "(H, *K) with H, K as in dw", (H, *K_dims), dtype, True)
+    _fits("g", g, "(H,) with H as in dw", (H,), dtype, True)
+    _fits("norm", norm, "(H, *K=1) with H as in dw", (H, *[1] * len(K_dims)), dtype, True)
+    if dtype in HALF:
+        dw, v, g, norm = _single(dw, v, g, norm)
+    if len(K_dims) != 1:
+        dw, v, norm = _merged(1, 0, dw, v, norm)
+    result = _backward(dw, v, g, norm, (True,) * 2)
+    return WeightNormGradients(_restored(result.dv, 1, K_dims).to(dtype), result.dg.to(dtype))
+
+
+def _backward(dw, v, g, norm, needs) -> WeightNormGradients:
+    dv = None
+    dg = (dw * v).sum(1) / norm[:, 0]
+    if needs[0]:
+        dv = g[:, None] / norm * torch.addcmul(dw, dg[:, None] / norm, v, value=-1)
+    return WeightNormGradients(dv, dg)
+
+
+class WeightNormAtoms(NamedTuple):
     norm: Tensor  # (H, *K=1)
     w: Tensor  # (H, *K)
 
 
-class WeightNormChain(NamedTuple):
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
+    """Every statement of the mathematics, as it is written.
 
+    Shapes: v (H, *K), g (H,).
+    """
+    _, K_dims, v, g = _arguments(v, g)
+    norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
+    w = g[:, None] / norm * v
+    return WeightNormAtoms(_restored(norm, 1, [1] * len(K_dims)), _restored(w, 1, K_dims))
+
+
+class WeightNormChain(NamedTuple):
     dnorm: Tensor  # (H, *K=1)
     dw: Tensor  # (H, *K)
     dv: Tensor  # (H, *K)
     dg: Tensor  # (H,)
 
 
-def _checked(
-    layouts: dict[str, str],
-    rounds: int = 0,
-    unguarded: tuple[str, ...] = (),
-    results: tuple[str, ...] = (),
-):
-    """Refuse arguments that do not fit ``layouts``, and compute float16 and bfloat16 in float32.
-
-    The first ``rounds`` results are rounded to the format of the first tensor. What fits is
-    remembered by shapes and dtypes, so only the first call of a kind pays for the check.
-
-    The function is given one dimension for all that an axis with a star stands for, and its
-    ``results`` get them back.
-    """
-    names, count = tuple(layouts), len(layouts)
-    like = 0
-
-    def decorate(function):
-        known: dict[tuple, tuple] = {}
-
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if kwargs:  # tensors by position
-                try:
-                    args += tuple([kwargs.pop(name) for name in names[len(args) :]])
-                except KeyError as missing:
-                    raise TypeError(f"{function.__name__}: {missing} is missing") from None
-            if torch.compiler.is_compiling():
-                converts, sizes, leads, merged = _check(layouts, args)
-            else:
-                try:
-                    kind = tuple([(tensor.shape, tensor.dtype) for tensor in args[:count]])
-                    converts, sizes, leads, merged = known[kind]
-                except (AttributeError, KeyError):
-                    converts, sizes, leads, merged = _check(layouts, args)
-                    if len(known) == MOST_KNOWN:
-                        known.clear()
-                    known[kind] = converts, sizes, leads, merged
-            if merged:
-                tensors = [tensor.reshape(shape) for tensor, shape in zip(args, merged)]
-                args = [*tensors, *args[count:]]
-            if converts:
-                format, args = args[like].dtype, [*map(_converted, args[:count]), *args[count:]]
-            result = function(*args, **kwargs)
-            if merged:
-                pairs = zip(result, results)
-                result = type(result)(*[_restored(value, axes, leads) for value, axes in pairs])
-            if not converts or not rounds:
-                return result
-            rounded = [value.to(format) for value in result[:rounds]]
-            return type(result)(*rounded, *result[rounds:])
-
-        return checked
-
-    return decorate
-
-
-def _converts(layouts: dict[str, str], arguments: tuple, formats: dict[torch.dtype, str]) -> bool:
-    """Whether a tensor is computed in another format than it has. ``formats`` are those of the
-    inputs, each with the first that has it.
-
-    TypeError where they are not all of one; beside an upstream gradient in half precision, float32
-    is what the forward saved.
-    """
-    halves = [format for format in HALF if format in formats]
-    if halves and "dw" in layouts:
-        formats.pop(torch.float32, None)
-    if len(formats) > 1:
-        (one, first), (other, second) = list(formats.items())[:2]
-        raise TypeError(
-            f"weight_norm: {first} is of {one}, but {second} of {other}: convert one of them,"
-            f" as in {second}.to({first}.dtype)"
-        )
-    return bool(halves)
-
-
-def _converted(tensor: Tensor) -> Tensor:
-    """The tensor in the format that is computed in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def _check(layouts: dict[str, str], arguments: tuple) -> tuple:
-    """Whether a format is to be converted, the size of every axis, the dimensions that an axis with
-    a star stands for, and the shapes with one dimension for those: none where all have it already.
-
-    TypeError for a wrong kind, ValueError for a wrong shape.
-    """
-    leads, merged = {}, []
-    sizes, owner, formats = {"1": 1}, {"1": "a kept dimension"}, {}
-    for (name, axes), tensor in zip(layouts.items(), arguments):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"weight_norm: {name} must be a tensor, got {type(tensor).__name__}")
-        kind = tensor.dtype
-        if not kind.is_floating_point:
-            raise TypeError(f"weight_norm: {name} must be floating point, got {kind}")
-        formats.setdefault(kind, name)
-        axes, shape = _merged(name, axes.split(), tuple(tensor.shape), leads, owner)
-        merged.append(shape)
-        if len(shape) != len(axes):
-            expected = ", ".join(axes)
-            raise ValueError(f"{name} must have the dimensions ({expected}), got the shape {shape}")
-        for axis, size in zip(axes, shape):
-            if sizes.setdefault(axis, size) != size:
-                other = f"{owner[axis]} has {axis} = {sizes[axis]}"
-                raise ValueError(f"{name} has {axis} = {size}, but {other}")
-            owner.setdefault(axis, name)
-    converts = _converts(layouts, arguments, formats)
-    if all(tensor.dim() == len(shape) for tensor, shape in zip(arguments, merged)):
-        merged.clear()
-    return converts, sizes, leads, merged
-
-
-def _merged(name: str, axes: list[str], shape: tuple, leads: dict, owner: dict) -> tuple[list, tuple]:
-    """The axes and the shape with one dimension for all that an axis with a star stands for.
-
-    Those become known as ``leads``. ValueError where another argument has others.
-    """
-    more = len(shape) - len(axes)
-    for place, axis in enumerate(axes):
-        if axis[0] == "*" and more >= -1:
-            axis, _, one = axis[1:].partition("=")
-            after = place + 1 + more
-            lead = shape[place:after]
-            if not one and leads.setdefault(axis, lead) != lead:
-                other = f"{owner[axis]} has {axis} = {leads[axis]}"
-                raise ValueError(f"{name} has {axis} = {lead}, but {other}")
-            owner.setdefault(axis, name)
-            axes = [*axes[:place], one or axis, *axes[place + 1 :]]
-            return axes, (*shape[:place], math.prod(lead), *shape[after:])
-    return axes, shape
-
-
-def _restored(value: Tensor, axes: str, leads: dict[str, tuple]) -> Tensor:
-    """A result with all the dimensions that an axis with a star stands for."""
-    for place, axis in enumerate(axes.split()):
-        if axis[0] == "*":
-            axis, _, one = axis[1:].partition("=")
-            lead = (1,) * len(leads[axis]) if one else leads[axis]
-            return value.reshape((*value.shape[:place], *lead, *value.shape[place + 1 :]))
-    return value
-
-
-@_checked({"v": "H *K", "g": "H"}, rounds=1, results=("H *K", "H *K", "H", "H *K=1"))
-def weight_norm_forward(v: Tensor, g: Tensor) -> WeightNormForward:
-    """The output w, then what the backward needs.
-
-    Shapes: v (H, *K), g (H,).
-    """
-    norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
-    w = g[:, None] / norm * v
-    return WeightNormForward(w, v, g, norm)
-
-
-@_checked({"dw": "H *K", "v": "H *K", "g": "H", "norm": "H *K=1"}, rounds=2, results=("H *K", "H"))
-def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> WeightNormGradients:
-    """The gradients of the inputs, from dw and what the forward saved.
-
-    Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1).
-    """
-    dg = (dw * v).sum(1) / norm[:, 0]
-    dv = g[:, None] / norm * torch.addcmul(dw, dg[:, None] / norm, v, value=-1)
-    return WeightNormGradients(dv, dg)
-
-
-@_checked({"v": "H *K", "g": "H"}, results=("H *K=1", "H *K"))
-def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
-    """Every statement of the mathematics, as it is written.
-
-    Shapes: v (H, *K), g (H,).
-    """
-    norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
-    w = g[:, None] / norm * v
-    return WeightNormAtoms(norm, w)
-
-
-@_checked(
-    {
-        "dw": "H *K", "v": "H *K", "g": "H", "norm": "H *K=1", "w": "H *K",
-    },
-    results=("H *K=1", "H *K", "H *K", "H"),
-)
 def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor) -> WeightNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
     Shapes: dw (H, *K), v (H, *K), g (H,), norm (H, *K=1), w (H, *K).
     """
+    dtype, K_dims, v, g = _arguments(v, g)
+    H = v.shape[0]
+    _fits("dw", dw, "(H, *K)", (H, *K_dims), dtype, True)
+    _fits("norm", norm, "(H, *K=1)", (H, *[1] * len(K_dims)), dtype, True)
+    _fits("w", w, "(H, *K)", (H, *K_dims), dtype, True)
+    if dtype in HALF:
+        dw, norm, w = _single(dw, norm, w)
+    if len(K_dims) != 1:
+        dw, norm, w = _merged(1, 0, dw, norm, w)
     dnorm = (-dw * w / norm).sum(1, keepdim=True)
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
-    return WeightNormChain(dnorm, dw, dv, dg)
+    return WeightNormChain(
+        _restored(dnorm, 1, [1] * len(K_dims)), _restored(dw, 1, K_dims), _restored(dv, 1, K_dims),
+        dg,
+    )
+
+
+class WeightNormFunction(torch.autograd.Function):
+    """Autograd's view of the pair: the forward above, the closed form behind it."""
+
+    @staticmethod
+    def forward(ctx, v, g):
+        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
+        ctx.set_materialize_grads(False)
+        result = _forward(v, g)
+        ctx.save_for_backward(behind, result.v, result.g, result.norm)
+        ctx.numbers = ()
+        return result.w, behind
+
+    @staticmethod
+    def backward(ctx, dw, _):
+        if dw is None:
+            return (None,) * 2
+        behind, *saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            zero = WeightNormAgain.apply(behind, dw)
+            gradients = [None if g is None else g - zero for g in gradients]
+        return gradients[0], gradients[1]
 
 
 _REFUSAL = (
-    "weight_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; weight_norm_atoms(...).w is the same in plain torch, which autograd"
-    " differentiates to any order"
+    "weight_norm: a gradient of it is differentiated again, but second derivatives are not derived"
+    " yet; weight_norm_atoms(...).w is the same in plain torch, which autograd differentiates"
+    " to any order"
 )
 
 
@@ -307,38 +223,71 @@ if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces
     torch.library.impl("gradform::once", "CompositeImplicitAutograd", WeightNormCompiled.apply)
 
 
-class WeightNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, v, g):
-        result = weight_norm_forward(v, g)
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(behind, result.v, result.g, result.norm)
-        return result.w, behind
-
-    @staticmethod
-    def backward(ctx, dw, _):
-        if dw is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.no_grad():
-            of = dw.float() if dw.dtype in HALF else dw  # autograd rounds
-            gradients = weight_norm_backward(of, *saved)
-        if again:
-            zero = WeightNormAgain.apply(behind, dw)
-            gradients = WeightNormGradients(*[gradient - zero for gradient in gradients])
-        return gradients.dv, gradients.dg
-
-
-def weight_norm(v: Tensor, g: Tensor) -> Tensor:
-    """WeightNorm, differentiable: w with the closed form as its backward.
-
-    Shapes: v (H, *K), g (H,) -> (H, *K).
+def _arguments(v, g) -> tuple:
+    """The arguments as the formulas take them, in the format and with the dimensions that these are
+    computed in, after what they had. Raises what the page above says.
     """
-    w = WeightNormFunction.apply(v, g)[0]
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-        w = torch.ops.gradform.once(w, _REFUSAL)
-    return w
+    if not isinstance(v, Tensor) or v.dim() < 1 or not v.is_floating_point():
+        _fits("v", v, "(H, *K)", (None, ...))
+    dtype = v.dtype
+    H, *K_dims = v.shape
+    if not isinstance(g, Tensor) or g.shape != (H,) or g.dtype != dtype:
+        _fits("g", g, "(H,) with H as in v", (H,), dtype)
+    if dtype in HALF:
+        v, g = _single(v, g)
+    if len(K_dims) != 1:
+        v, = _merged(1, 0, v)
+    return dtype, K_dims, v, g
+
+
+def _restored(tensor, place, sizes):
+    """The dimension at ``place`` as the several that it stands for."""
+    if len(sizes) == 1:
+        return tensor
+    return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
+    another ``shape``, in which None and ``...`` are not known.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"weight_norm: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.shape != shape:
+        known = list(shape)
+        if ... in known:
+            place = known.index(...)
+            known[place : place + 1] = [None] * (tensor.dim() - len(known) + 1)
+        pairs = zip(known, tensor.shape)
+        if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
+            here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
+            raise ValueError(
+                f"weight_norm: {name} must have the dimensions {axes}, here ({here}), got the shape"
+                f" {tuple(tensor.shape)}"
+            )
+    if tensor.dtype != dtype:
+        if not (tensor.is_floating_point() or dtype == torch.int64):
+            raise TypeError(f"weight_norm: {name} must be floating point, got {tensor.dtype}")
+        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        if dtype is not None and not enough:
+            raise TypeError(
+                f"weight_norm: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
+                f" them, as in {name}.to({dtype})"
+            )
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

@@ -168,19 +168,25 @@ def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: tanh_chain(draw(2, 3), draw(6), draw(6)), r"x has N = \(6,\), but dy has N = \(2"),
+        (
+            lambda: tanh_chain(draw(2, 3), draw(6), draw(6)),
+            r"dy .*, here \(6\), got .* \(2, 3\)",
+        ),
         (
             lambda: tanh_chain(draw(1)[0], draw(1), draw(1)),
-            r"x has N = \(1,\), but dy has N = \(\)",
+            r"dy .*, here \(1\), got the shape \(\)",
         ),
         (
             lambda: linear(draw(1)[0], draw(5, 2), draw(2)),
-            r"dimensions \(\*N, K\), got the shape \(\)",
+            r"dimensions \(\*N, K\), here \(\.\.\., any\), got the shape \(\)",
         ),
-        (lambda: linear(draw(2, 3), draw(5, 2), draw(2)), "weight has K = 5, but x has K = 3"),
+        (
+            lambda: linear(draw(2, 3), draw(5, 2), draw(2)),
+            r"weight .*K as in x, here \(3, any\)",
+        ),
         (
             lambda: linear_backward(draw(2, 3, 4), draw(3, 2, 5), draw(5, 4)),
-            r"x has N = \(3, 2\), but dy has N = \(2, 3\)",
+            r"x .*N as in dy, here \(2, 3, any\), got .* \(3, 2, 5\)",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_driver_runs_the_stages_of_its_docstring():
 
 
 def test_batch_norm_reads_as_a_person_writes_it(built_in):
-    code = function(built_in["batch_norm"].text, "batch_norm_backward")
+    code = function(built_in["batch_norm"].text, "_backward")
     lines = [line.strip() for line in code.strip().split("\n")]
     assert "dbias = dy.sum(0)" in lines and "dgain = (dy * xhat).sum(0)" in lines
     assert DX in lines
@@ -75,12 +75,12 @@ def test_batch_norm_reads_as_a_person_writes_it(built_in):
 def test_softmax_nll_uses_an_index_and_one_tensor_of_full_size(built_in):
     text = built_in["softmax_nll"].text
     assert "one_hot" not in text
-    code = function(text, "softmax_nll_backward")
+    code = function(text, "_backward")
     assert "dlogits = dloss / N * probs" in code and ".scatter_add_(1, labels" in code
 
 
 def test_the_forward_that_is_emitted_takes_no_logarithm_of_probabilities(built_in):
-    code = function(built_in["softmax_nll"].text, "softmax_nll_forward")
+    code = function(built_in["softmax_nll"].text, "_forward")
     assert "torch.log(probs)" not in code and "torch.log(counts_sum" in code
 
 
@@ -90,8 +90,9 @@ def test_no_size_is_a_literal(built_in):
     """
     definitions = {f.definition.snake: f.definition for f in list_forwards()}
     for name, result in built_in.items():
-        for kind in ("forward", "backward", "atoms", "chain"):
-            code = ast.parse(function(result.text, f"{name}_{kind}"))
+        for kind in ("_forward", "_backward", f"{name}_atoms", f"{name}_chain"):
+            code = re.sub(r"needs\[\d+\]", "needs", function(result.text, kind))
+            code = ast.parse(code)
             numbers = {n.value for n in ast.walk(code) if isinstance(n, ast.Constant)}
             meant = {0, 1, 2, 3, 40} | numbers_of(definitions[name])
             assert {n for n in numbers if isinstance(n, int)} <= meant, name
@@ -137,8 +138,8 @@ def test_check_shows_a_readable_difference_and_writes_nothing(tmp_path, capsys):
     capsys.readouterr()
     assert main(["batch_norm", "--check", "--out", str(out)]) == 1
     shown = capsys.readouterr()
-    assert f"-    {DX.replace('(N - 1)', 'N')}" in shown.out
-    assert f"+    {DX}" in shown.out
+    assert f"-        {DX.replace('(N - 1)', 'N')}" in shown.out
+    assert f"+        {DX}" in shown.out
     assert "out of date" in shown.err and file.read_text() == edited
     assert main(["softmax_nll", "--check", "--out", str(tmp_path / "none")]) == 1
     assert not (tmp_path / "none").exists()

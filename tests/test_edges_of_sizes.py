@@ -46,7 +46,7 @@ def test_a_size_itself_may_be_divided_by(tmp_path):
         assert torch.equal(ours.grad, theirs.grad)
     with pytest.raises(ValueError, match="C - 1 is 0"):
         function(torch.zeros(0, 1))
-    with pytest.raises(ValueError, match="mean_atoms divides a number by a size of 0"):
+    with pytest.raises(ValueError, match=r"mean_atoms divides a number by .*, which is 0"):
         module.mean_atoms(torch.zeros(0, 3))
 
 

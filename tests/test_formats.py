@@ -64,13 +64,13 @@ def test_inputs_of_two_formats_are_refused(emitted):
                     function(**mixed)
 
 
-def test_the_refusal_names_both_and_says_what_to_write():
+def test_the_refusal_names_both_formats_and_says_what_to_write():
     x, gain = torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3)
     with pytest.raises(TypeError) as refused:
         layer_norm(x, gain)
     assert str(refused.value) == (
-        "layer_norm: x is of torch.bfloat16, but gain of torch.float32: convert one of them, as in "
-        "gain.to(x.dtype)"
+        "layer_norm: gain is of torch.float32, but computed is in torch.bfloat16: convert one of "
+        "them, as in gain.to(torch.bfloat16)"
     )
     assert layer_norm(x, gain.to(x.dtype)).dtype == torch.bfloat16
 

@@ -263,9 +263,7 @@ def test_a_large_score_that_is_masked_out_hides_nothing():
 def test_attention_makes_nothing_of_queries_by_keys_by_features(functional):
     """The largest tensor is queries by keys, and the mask is looked at in the forward alone."""
     module = import_module(f"generated.{functional.name}")
-    forward, backward = (
-        getsource(getattr(module, f"{functional.name}_{kind}")) for kind in ("forward", "backward")
-    )
+    forward, backward = (getsource(getattr(module, name)) for name in ("_forward", "_backward"))
     assert len(re.findall(r" @ |baddbmm\(", forward)) == 2 and backward.count(" @ ") == 4
     assert not {"einsum", "where"} & {*re.findall(r"\w+", backward)}
     assert "probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))" in backward

@@ -324,7 +324,7 @@ def test_the_mean_of_no_rows_is_nan():
     loss = softmax_nll(logits, labels)
     loss.backward()
     assert loss.isnan() and logits.grad.shape == (0, 4)
-    with pytest.raises(ValueError, match="softmax_nll_atoms divides a number by a size of 0"):
+    with pytest.raises(ValueError, match=r"softmax_nll_atoms divides a number by .*, which is 0"):
         softmax_nll_atoms(logits, labels)
 
 

@@ -165,7 +165,7 @@ def test_entries_of_a_fixed_axis_are_picked_and_results_lie_side_by_side(tmp_pat
 def test_an_input_along_a_fixed_axis_has_its_length(tmp_path):
     text = "x = Input(N, Gate)\ny = tanh(Sum(OneHot(1, Gate) * x, Gate))"
     function, _, _ = assert_agrees(tmp_path, text, lambda x: x[:, 1].tanh(), draw(4, 3))
-    with pytest.raises(ValueError, match="x has Gate = 4, but the mathematics has Gate = 3"):
+    with pytest.raises(ValueError, match=r"x must have .*, here \(any, 3\), got"):
         function(draw(4, 4))
 
 

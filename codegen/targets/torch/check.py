@@ -8,6 +8,7 @@ different lengths. An `Axes` is tried as one dimension and as two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_loader
 from math import prod
@@ -114,6 +115,8 @@ def _differences(
     output = definition.output.name
     function = getattr(module, program.name)
     yield oracle.difference(output, function(**leaves).detach())
+    if program.plain is not None:
+        yield from _plain_compared(function, definition, program, draw, dims)
     if len(required) < len(leaves):
         yield oracle.difference(f"bare {output}", function(**required).detach())
     with torch.no_grad():
@@ -122,6 +125,30 @@ def _differences(
             yield oracle.difference(name, getattr(atoms, name))
         for i, upstream in enumerate(upstreams):
             yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
+
+
+def _plain_compared(
+    function: Callable, definition: Definition, program: Program, draw, dims: Dims
+) -> Iterator[Difference]:
+    """The differentiable function beside autograd, where nothing optional is passed and every
+    label counts.
+    """
+    generator = torch.Generator().manual_seed(1)
+    every = replace(definition, ignoring=())
+    arguments = arguments_of(every, program, draw, generator, dims)
+    leaves = {name: v for name, v in arguments.items() if name not in program.plain.absent}
+    for p in program.forward.parameters:
+        if p.role == "input" and p.name in leaves:
+            leaves[p.name].requires_grad_()
+    shape = _shape(definition.output.home, dims)
+    upstream = draw(shape, generator=generator, dtype=torch.float64)
+    oracle = Oracle(definition, leaves, leaves, (upstream,), dims)
+    output = function(**leaves)
+    yield oracle.difference(definition.output.name, output.detach())
+    inputs = {name: v for name, v in leaves.items() if isinstance(v, Tensor) and v.requires_grad}
+    gradients = torch.autograd.grad(output, [*inputs.values()], upstream)
+    for name, gradient in zip(inputs, gradients, strict=True):
+        yield oracle.difference(f"0 d{name}", gradient)
 
 
 def _gradients_compared(

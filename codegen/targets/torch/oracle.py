@@ -78,7 +78,8 @@ class Oracle:
         if len(self.required) < len(self.leaves):
             bare = self.values(self.required)[name]
             found[f"bare {name}"] = self.stored(name, bare.detach())
-        met = {t.name: self.leaves[t.name] for t in self.definition.differentiable} | values
+        passed = (t.name for t in self.definition.differentiable if t.name in self.leaves)
+        met = {name: self.leaves[name] for name in passed} | values
         for i, upstream in enumerate(self.upstreams):
             for n, gradient in _gradients(output, met, upstream).items():
                 found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient

@@ -14,6 +14,7 @@ from fractions import Fraction
 from string import ascii_lowercase
 
 from codegen import program as p
+from codegen.targets.torch.checks import PRODUCT, SIGN, TURNED, Checks
 from derive.errors import QuestionError
 from derive.layout import Dim
 from derive.text import decimal
@@ -57,7 +58,6 @@ PULLBACKS = {
     "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
 }
-TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 # The larger and the smaller of two: of tensors, and of a tensor and a number.
 EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
 REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
@@ -71,22 +71,31 @@ UNSHIFTED = {
 
 LONGEST = 96  # of a line of code, without its margin
 
-SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+SUM, POWER, ATOM = 0, 3, 4  # how tightly a text binds; products and signs between them
 
 
-class Printer:
+class Printer(Checks):
     """Prints the lines of one function.
 
     ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
     numbers, ``like`` is a tensor whose number format and place new tensors take, and ``program`` is
-    named where something is refused.
+    named where something is refused. ``dims`` and ``lengths`` are for `Checks`.
     """
 
     def __init__(
-        self, sizes: Mapping[str, str], numbers: Iterable[str], like: str, program: str = ""
+        self,
+        sizes: Mapping[str, str],
+        numbers: Iterable[str],
+        like: str,
+        program: str = "",
+        dims: Mapping[str, str] | None = None,
+        lengths: Mapping[str, int] | None = None,
+        dtype: str = "dtype",
+        hurried: bool = False,
     ):
         self.sizes, self.numbers, self.like = dict(sizes), set(numbers), like
-        self.program = program
+        self.program, self.dtype, self.hurried = program, dtype, hurried
+        self.dims, self.lengths = dict(dims or {}), dict(lengths or {})
 
     # -- steps ----------------------------------------------------------------
 
@@ -109,31 +118,9 @@ class Printer:
         ]
         return "\n".join([f"{step.name} = (", *_indented(parts), "    )"])
 
-    def _Default(self, step: p.Default) -> str:
-        return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
-
-    def _Numeric(self, step: p.Numeric) -> str:
-        kinds, convert = ("int", "_whole") if step.whole else ("(float, int)", "_number")
-        number = f'{step.name} = {convert}("{step.name}", {step.name})'
-        return f"if not isinstance({step.name}, {kinds}):\n        {number}"
-
-    def _Within(self, step: p.Within) -> str:
-        """Written so that NaN is refused too."""
-        (sign, limit), *above = step.bounds
-        value, limit = self.text(step.value, PRODUCT), self.text(limit, PRODUCT)
-        test = f"{value} {sign} {limit}"
-        for other, largest in above:
-            test = f"{limit} {TURNED[sign]} {value} {other} {self.text(largest, PRODUCT)}"
-        names = [self.sizes[v.name] for v in p.values_in(step) if isinstance(v, p.SizeOf)]
-        where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
-        wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
-        wrong += f" where {where}" * bool(where)
-        return f'if not {test}:\n        raise ValueError(f"{wrong}")'
-
     def _SplitLabel(self, step: p.SplitLabel) -> str:
-        names = (self.sizes[size.name] for size in step.sizes)
-        sizes = ", ".join(f'"{name}": {name}' for name in names)
-        arguments = f'"{step.name}", {step.name}, {step.ignored}, {{{sizes}}}, {self.like}.dtype'
+        sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
+        arguments = f'"{step.name}", {step.name}, {step.ignored}, {self.like}.dtype{sizes}'
         return f"{step.name}, {step.kept} = _split_label({arguments})"
 
     def _AddAt(self, step: p.AddAt) -> str:

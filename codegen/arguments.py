@@ -1,0 +1,209 @@
+"""What a function asks of its arguments, as steps: their kinds, formats and shapes, the sizes that
+these show, one dimension for what an `Axes` stands for, the domains of its numbers.
+
+Comes in: the parameters of a function, each with its layout. Goes out: the steps that a target
+prints before the lines of the function, one for each thing that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from codegen.lowering import sizes_used
+from codegen.program import (
+    NUMBERS,
+    Default,
+    Expand,
+    Fill,
+    Fits,
+    InSingle,
+    Load,
+    MergeDims,
+    NameSize,
+    NotZero,
+    Number,
+    Numeric,
+    Parameter,
+    Power,
+    Quotient,
+    ReadShape,
+    ReadSizes,
+    Refuse,
+    SizeOf,
+    Spread,
+    Step,
+    Times,
+    Value,
+    Within,
+    is_number,
+    values_in,
+)
+from derive.layout import Dim
+from derive.symbols import Axes
+
+KINDS = {"label": "index", "given": "number"}
+
+
+def shape_steps(
+    parameters: Sequence[Parameter],
+    broadcast: Collection[str],
+    names: Mapping[str, str],
+    known: Mapping[str, str],
+    upstream: bool = False,
+    after: bool = False,
+) -> list[Step]:
+    """The tensors among ``parameters``, each of its kind and shape; then all in single precision
+    and with one dimension for each `Axes`, if they were not.
+
+    ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
+    already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
+    bits than what the forward saved; the format is known already ``after`` other arguments.
+    """
+    known, steps = dict(known), []
+    for p in parameters:
+        if p.role == "shape":
+            steps.append(ReadShape(p.name, names[p.layout[0].axis.name]))
+            known[names[p.layout[0].axis.name]] = p.name
+    tensors = [p for p in parameters if p.role not in NUMBERS]
+    rest = "saved" if upstream else "same"
+    kind = rest if after else "first"
+    for p in sorted(tensors, key=lambda p: _place(p, broadcast)):
+        optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
+        if p.name in broadcast:
+            steps.append(Spread(p.name, p.layout, optional))
+        there = tuple(d.one or size in known for d, size in zip(p.layout, sizes, strict=True))
+        own = KINDS.get(p.role, kind) if p.role != "given" or not upstream else kind
+        kind = rest if own == "first" else kind
+        owners = () if after else _owners(p.layout, sizes, known)
+        steps.append(Fits(p.name, p.layout, there, owners, own, optional))
+        new = tuple(
+            not one and size not in sizes[:i]
+            for i, (one, size) in enumerate(zip(there, sizes, strict=True))
+        )
+        if any(new):
+            steps.append(ReadSizes(p.name, p.layout, new))
+        if sum(new) + sum(there) < len(new):  # an axis twice
+            steps.append(Fits(p.name, p.layout, (True,) * len(new), owners, own, optional))
+        for dim, size in zip(p.layout, sizes, strict=True):
+            if not dim.one:
+                known.setdefault(size, p.name)
+    floats = (p.name for p in tensors if p.role not in KINDS or (upstream and p.role == "given"))
+    steps.append(InSingle("", tuple(floats)))
+    for axis in dict.fromkeys(names[d.axis.name] for p in tensors for d in p.layout if _several(d)):
+        merged = (
+            (p.name, p.layout)
+            for p in tensors
+            if any(_several(d) and names[d.axis.name] == axis for d in p.layout)
+        )
+        steps.append(MergeDims(axis, tuple(merged)))
+    return steps
+
+
+def _place(p: Parameter, broadcast: Collection[str]) -> int:
+    """What says which format is computed in comes first, what has to fit it last."""
+    if p.name in broadcast or p.default is not None:
+        return 2
+    return p.role in KINDS
+
+
+def _owners(layout, sizes, known: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, list[str]] = {}
+    for dim, size in zip(layout, sizes, strict=True):
+        if not dim.one and known.get(size):
+            found.setdefault(known[size], []).append(size)
+    return tuple((name, tuple(dict.fromkeys(own))) for name, own in found.items())
+
+
+def _several(dim: Dim) -> bool:
+    return isinstance(dim.axis, Axes)
+
+
+def number_steps(parameters: Sequence[Parameter], demanded: Iterable[Within]) -> list[Step]:
+    """The numbers: what they are where they are left out, their kind, their domains."""
+    return [
+        *(Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)),
+        *(Numeric(p.name, p.role == "index") for p in parameters if p.role in ("scalar", "index")),
+        *demanded,
+    ]
+
+
+def with_sizes(
+    steps: Iterable[Step],
+    lengths: Mapping[str, Value],
+    names: Mapping[str, str],
+    read: Collection[str],
+) -> list[Step]:
+    """``steps`` after the lines that find the sizes which they speak of, but those already
+    ``read``.
+    """
+    steps = list(steps)
+    wanted = {names[axis] for axis in sizes_used(steps)} | _compared(steps, names)
+    wanted -= {*read}
+    return [*(NameSize(names[a], v) for a, v in lengths.items() if names[a] in wanted), *steps]
+
+
+def _compared(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
+    """The sizes that shapes are compared with, but those of an `Axes`, which has several."""
+    return {
+        names[dim.axis.name]
+        for step in steps
+        if isinstance(step, Fits)
+        for dim, known in zip(step.dims, step.known, strict=True)
+        if known and not dim.one and not _several(dim)
+    }
+
+
+def sizes_read(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
+    """The sizes that are at hand after the steps, as one number each."""
+    return {
+        names[dim.axis.name]
+        for step in steps
+        if isinstance(step, ReadSizes)
+        for dim, new in zip(step.dims, step.new, strict=True)
+        if new and not _several(dim)
+    }
+
+
+def refused(requirements: Iterable[Refuse], lengths: Mapping[str, Value]) -> list[Refuse]:
+    """Those of which all sizes are known, and by shapes alone."""
+    shown = {a for a, v in lengths.items() if not isinstance(v, (Quotient, Load))}
+    return [r for r in requirements if {axis for axis, _ in r.axes} <= shown]
+
+
+def fillings(parameters: Sequence[Parameter]) -> list[Fill]:
+    return [
+        Fill(p.name, Expand(Number(Fraction(p.default)), dims=p.layout))
+        for p in parameters
+        if p.role not in NUMBERS and p.default is not None
+    ]
+
+
+def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list[NotZero]:
+    """What the lines of the function ``name`` divide a Python number by: sizes, which may be 0."""
+    found: dict[Value, None] = {}
+    for step in steps:
+        if not isinstance(step, Within):
+            for value in values_in(step):
+                found |= dict.fromkeys(_divisors_of(value, numbers))
+    return [NotZero(name, value) for value in found if sizes_in(value)]
+
+
+def _divisors_of(value: Value, numbers: Collection[str]) -> Iterable[Value]:
+    if isinstance(value, Power) and is_number(value, numbers) and _is_negative(value.exponent):
+        yield value.base
+    if isinstance(value, Times):
+        for factor, divides in value.factors:  # from left to right, as they are computed
+            if not is_number(factor, numbers):
+                return
+            if divides:
+                yield factor
+
+
+def sizes_in(value: Value) -> set[str]:
+    own = {value.name} if isinstance(value, SizeOf) else set()
+    return own | {v.name for v in values_in(value) if isinstance(v, SizeOf)}
+
+
+def _is_negative(value: Value) -> bool:
+    return isinstance(value, Number) and value.value < 0

@@ -1,0 +1,247 @@
+"""Prints what a function asks of its arguments: a line or two for each step.
+
+The functions that these lines call, such as ``_fits``, stand at the end of the generated module;
+the target puts in those that are called.
+"""
+
+from __future__ import annotations
+
+from codegen import program as p
+from derive.layout import Dim, Layout
+from derive.symbols import Axes
+
+TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+LINE = 100
+PRODUCT, SIGN = 1, 2  # how tightly a text has to bind
+
+
+class Checks:
+    """The printing methods of the steps that ask something of arguments; `Printer` has the rest.
+
+    ``hurried``: what fits is to be passed at once. ``dims`` gives every `Axes`, by the name of its
+    size, the name under which the sizes of all its dimensions are known, ``lengths`` the axes with
+    a length that the mathematics fixes, and ``dtype`` is the name of the format of the arguments.
+    """
+
+    program: str
+    sizes: dict[str, str]
+    dims: dict[str, str]
+    lengths: dict[str, int]
+    dtype: str
+    hurried: bool
+
+    def _Fits(self, step: p.Fits) -> str:
+        """A test that says whether it fits, and a call that says what does not."""
+        name, shape = step.name, self._expected(step.dims, step.known)
+        words = self.written(step.dims)
+        owners = [f"{', '.join(sizes)} as in {owner}" for owner, sizes in step.owners]
+        words += f" with {' and '.join(owners)}" * bool(owners)
+        asked = [f'"{name}"', name, f'"{words}"', shape]
+        lines, dtype = [], self.dtype
+        if step.kind == "index":
+            lines.append(f'{name} = _index("{name}", {name})')
+            dtype = "torch.int64"
+        elif step.kind == "number":
+            lines.append(f'{name} = _as_number("{name}", {name}, {self.dtype})')
+            dtype = f"{name}.dtype"
+        asked += [dtype] * (step.kind != "first") + ["True"] * (step.kind == "saved")
+        if self.hurried:
+            wrong = [f"not isinstance({name}, Tensor)", *self._misshapen(step)]
+            if step.kind == "first":
+                wrong.append(f"not {name}.is_floating_point()")
+            elif step.kind in ("same", "saved"):
+                wrong.append(f"{name}.dtype != {dtype}")
+            lines.append(f"{_condition(wrong)}\n        {_call(asked, 8)}")
+        else:
+            lines.append(_call(asked, 4))
+        if step.kind == "first":
+            lines.append(f"{dtype} = {name}.dtype")
+        return self._if_there(step, "\n    ".join(lines))
+
+    def _misshapen(self, step: p.Fits) -> list[str]:
+        """What is so where the shape is another one."""
+        name, layout = step.name, step.dims
+        if all(step.known):
+            return [f"{name}.shape != {self._expected(layout, step.known)}"]
+        places = [i for i, dim in enumerate(layout) if isinstance(dim.axis, Axes)]
+        if places and not step.known[places[0]]:
+            found = [f"{name}.dim() < {len(layout) - 1}"] * (len(layout) > 1)
+        elif places:
+            found = [f"{name}.dim() != {len(layout) - 1} + len({self._dims_at(layout, places[0])})"]
+        else:
+            found = [f"{name}.dim() != {len(layout)}"]
+        for place, (dim, known) in enumerate(zip(layout, step.known, strict=True)):
+            if not known:
+                continue
+            if isinstance(dim.axis, Axes):
+                end = place - len(layout) + 1
+                part = f"{name}.shape[{place or ''}:{end or ''}]"
+                found.append(f"{part} != ({self._entry(dim, known)},)")
+            else:
+                after = place - len(layout) if places and places[0] < place else place
+                found.append(f"{name}.shape[{after}] != {self._entry(dim, known)}")
+        return found
+
+    def _dims_at(self, layout: Layout, place: int) -> str:
+        return self.dims[self.size(layout[place])]
+
+    def _Spread(self, step: p.Spread) -> str:
+        shape = self._expected(step.dims, (True,) * len(step.dims))
+        return self._if_there(step, f"{step.name} = _spread({step.name}, {shape})")
+
+    def _if_there(self, step: p.Fits | p.Spread, line: str) -> str:
+        if not step.optional:
+            return line
+        inside = line.replace("\n", "\n    ")
+        return f"if {step.name} is not None:\n        {inside}"
+
+    def _ReadSizes(self, step: p.ReadSizes) -> str:
+        several = any(isinstance(dim.axis, Axes) for dim in step.dims)
+        new = [i for i, is_new in enumerate(step.new) if is_new]
+        if len(new) == 1 and not several:
+            return f"{self.size(step.dims[new[0]])} = {step.name}.shape[{new[0]}]"
+        names = []
+        for dim, is_new in zip(step.dims, step.new, strict=True):
+            star = "*" * isinstance(dim.axis, Axes)
+            own = self.dims[self.size(dim)] if star else self.size(dim)
+            names.append(star + (own if is_new else "_"))
+        comma = "," * (len(names) == 1)
+        return f"{', '.join(names)}{comma} = {step.name}.shape"
+
+    def _ReadShape(self, step: p.ReadShape) -> str:
+        dims = self.dims[step.axes]
+        line = f'{dims} = _shape("{step.name}", {step.name})'
+        return f"{line}\n    {step.name} = math.prod({dims})"
+
+    def _InSingle(self, step: p.InSingle) -> str:
+        if len(step.tensors) == 1:
+            return (
+                f"if {self.dtype} in HALF:\n        {step.tensors[0]} = {step.tensors[0]}.float()"
+            )
+        names = ", ".join(step.tensors)
+        return f"if {self.dtype} in HALF:\n        {names} = _single({names})"
+
+    def _MergeDims(self, step: p.MergeDims) -> str:
+        lines = [f"if len({self.dims[step.name]}) != 1:"]
+        alike: dict[tuple[int, int], list[str]] = {}
+        for name, layout in step.tensors:
+            place = next(i for i, dim in enumerate(layout) if isinstance(dim.axis, Axes))
+            alike.setdefault((place, place - len(layout) + 1), []).append(name)
+        for (first, last), names in alike.items():
+            comma = "," * (len(names) == 1)
+            own = ", ".join(names)
+            lines.append(f"        {own}{comma} = _merged({first}, {last}, {own})")
+        return "\n".join(lines)
+
+    def _NameSize(self, step: p.NameSize) -> str:
+        return "\n    ".join(self.size_lines(step.name, step.value))
+
+    def _Refuse(self, step: p.Refuse) -> str:
+        sign = "!=" if step.equal else "=="
+        test = f"{self.text(step.left)} {sign} {self.text(step.right)}"
+        wrong = f"{self.text(step.left)} is {'not ' * step.equal}{self.text(step.right)}"
+        sizes = ", ".join(f"{axis} = {{{name}}}" for axis, name in step.axes)
+        message = f"{self.program}: {step.name} {step.use}, but {wrong} where {sizes}"
+        return f'if {test}:\n        raise ValueError(\n            f"{message}"\n        )'
+
+    def _NotZero(self, step: p.NotZero) -> str:
+        divisor = self.text(step.divisor)
+        wrong = f'"{step.name} divides a number by {divisor}, which is 0"'
+        return f"if {divisor} == 0:\n        raise ValueError({wrong})"
+
+    def _InRange(self, step: p.InRange) -> str:
+        lengths = ", ".join(self.text(length) for length in step.lengths)
+        return f'_in_range("{step.name}", {step.name}, {lengths})'
+
+    def _Fill(self, step: p.Fill) -> str:
+        number, shape = self.text(step.value.operand), self.shape(step.value.dims)
+        filled = f"{self.like}.new_full((), {number})" + f".expand({shape})" * bool(shape)
+        return f"if {step.name} is None:\n        {step.name} = {filled}"
+
+    def _Default(self, step: p.Default) -> str:
+        return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
+
+    def _Numeric(self, step: p.Numeric) -> str:
+        kinds, convert = ("int", "_whole") if step.whole else ("(float, int)", "_number")
+        number = f'{step.name} = {convert}("{step.name}", {step.name})'
+        return f"if not isinstance({step.name}, {kinds}):\n        {number}"
+
+    def _Within(self, step: p.Within) -> str:
+        """Written so that NaN is refused too."""
+        (sign, limit), *above = step.bounds
+        value, limit = self.text(step.value, PRODUCT), self.text(limit, PRODUCT)
+        test = f"{value} {sign} {limit}"
+        for other, largest in above:
+            test = f"{limit} {TURNED[sign]} {value} {other} {self.text(largest, PRODUCT)}"
+        names = [self.sizes[v.name] for v in p.values_in(step) if isinstance(v, p.SizeOf)]
+        where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
+        wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
+        wrong += f" where {where}" * bool(where)
+        return f'if not {test}:\n        raise ValueError(f"{wrong}")'
+
+    def size_lines(self, name: str, length: p.Value) -> list[str]:
+        """What finds a size out; what does not divide is refused first."""
+        line = f"{name} = {self.text(length)}"
+        if not isinstance(length, p.Quotient):
+            return [line]
+        dividend, divisor = self.text(length.dividend), self.text(length.divisor, SIGN)
+        found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
+        wrong = f"{self.program}: {found} = {{{divisor}}}"
+        return [
+            f"if {divisor} < 1 or {self.text(length.dividend, PRODUCT)} % {divisor}:",
+            f'    raise ValueError(f"{wrong}")',
+            line,
+        ]
+
+    def restored(self, name: str, layout: Layout) -> str:
+        """A result with all the dimensions that an `Axes` stands for."""
+        for place, dim in enumerate(layout):
+            if isinstance(dim.axis, Axes):
+                dims = self.dims[self.size(dim)]
+                lengths = f"[1] * len({dims})" if dim.one else dims
+                return f"_restored({name}, {place}, {lengths})"
+        return name
+
+    # -- shapes -----------------------------------------------------------------
+
+    def size(self, dim: Dim) -> str:
+        return self.sizes[dim.axis.name]
+
+    def written(self, layout: Layout) -> str:
+        """The shape in words: ``(*N, C)``."""
+        inside = ", ".join(dim.written(self.size(dim)) for dim in layout)
+        return f"({inside},)" if len(layout) == 1 else f"({inside})"
+
+    def _expected(self, layout: Layout, known: tuple[bool, ...]) -> str:
+        """The shape as far as it is known: None stands for a size that is not, ``...`` for any
+        number of them.
+        """
+        dims = [self._entry(dim, own) for dim, own in zip(layout, known, strict=True)]
+        return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
+
+    def _entry(self, dim: Dim, known: bool) -> str:
+        if isinstance(dim.axis, Axes):
+            if dim.one:
+                return f"*[1] * len({self.dims[self.size(dim)]})"
+            return f"*{self.dims[self.size(dim)]}" if known else "..."
+        if dim.one:
+            return "1"
+        if not known:
+            return "None"
+        return str(self.lengths.get(self.size(dim), self.size(dim)))
+
+
+def _condition(parts: list[str]) -> str:
+    """``if``, where one of the parts is so, in lines that are not too long."""
+    line = f"if {' or '.join(parts)}:"
+    if len(line) + 8 <= LINE:
+        return line
+    return "if (\n        " + "\n        or ".join(parts) + "\n    ):"
+
+
+def _call(arguments: list[str], margin: int) -> str:
+    line = f"_fits({', '.join(arguments)})"
+    if len(line) + margin + 4 <= LINE:
+        return line
+    before = "\n" + " " * margin
+    return f"_fits({before}    {', '.join(arguments)},{before})"

@@ -1,0 +1,111 @@
+"""The page at the top of a generated module: what it is, its formulas, its proof, its edges."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from codegen.program import Program, Within
+from codegen.targets.torch.printer import Printer
+from derive.definition import IGNORE_INDEX
+
+WIDTH = 96
+
+
+def documentation(program: Program) -> tuple[str, ...]:
+    """The lines of the docstring after the first."""
+    return (
+        *_part(_safe(program.doc).split("\n") if program.doc else ()),
+        *_part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
+        *_part(_without_options(program)),
+        *_part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *_part(["At the edges:", "", *(line for e in edges(program) for line in _item(e))]),
+    )
+
+
+def _without_options(program: Program) -> list[str]:
+    """The closed form of the calls that pass nothing optional."""
+    plain = program.plain
+    if plain is None:
+        return []
+    when = [f"{name} is left out" for name in plain.absent]
+    when += [f"{name} is 0" for name in plain.zero]
+    when += [f"no entry of {step.name} is ignored" for step in plain.counting]
+    words = wrap(f"Where {', and '.join(when)}, derived and proved as well:", WIDTH)
+    return [*words, "", *(f"    {line}" for line in plain.formulas)]
+
+
+def _part(lines) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+def _item(text: str) -> list[str]:
+    return wrap(text, WIDTH + 2, initial_indent="- ", subsequent_indent="  ")
+
+
+def edges(program: Program) -> tuple[str, ...]:
+    """What is decided at the edges."""
+    printer = Printer({axis: axis for axis, _ in program.sizes}, (), "")
+    found = [
+        f"ValueError where {printer.text(r.left)} is "
+        f"{'not ' * r.equal}{printer.text(r.right)}: {r.name} {r.use}."
+        for r in program.requirements
+    ]
+    found += [f"NaN where {axis} is 0: {name} divides by it." for name, axis in program.means]
+    found += [f"{line}." for line in program.unsafe]
+    given = _of_role(program, "given")
+    for label, axis in program.labels:
+        found += [
+            f"TypeError where {label} is not of integers.",
+            f"IndexError where {label} is outside of 0 .. {axis} - 1"
+            + (f", and not {IGNORE_INDEX}." if label in program.ignored else "."),
+        ]
+    found += [
+        f"Where {label} is {IGNORE_INDEX} it is ignored: it picks nothing."
+        for label in program.ignored
+    ]
+    found += [
+        f"{name} stands for any number of dimensions, none included, and counts as one axis: "
+        "the arguments along it have the same ones there, and results get them back."
+        for name in program.several
+    ]
+    found += [
+        f"{p.name} is {p.default} everywhere where it is left out."
+        for p in program.forward.tensors
+        if p.default is not None
+    ]
+    found += [
+        f"{name} is broadcast as torch broadcasts, to the sizes that the others have."
+        for name in program.broadcast
+    ]
+    found += [
+        f"ValueError where {step.name} is not {step.domain}."
+        for step in program.forward.checks
+        if isinstance(step, Within)
+    ]
+    numbers = _of_role(program, "scalar")
+    found += [
+        f"TypeError where {' or '.join(numbers)} is no number of Python's or numpy's, as a tensor."
+    ] * bool(numbers)
+    found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
+    kinds = "TypeError for inputs that are not floating point, or not all of one format"
+    if given:
+        kinds += f", where {' and '.join(given)} may be of any that the one computed in holds"
+    return (
+        *found,
+        f"{kinds}; ValueError for shapes that do not fit.",
+        "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
+        "torch.autocast nothing changes.",
+        "NotImplementedError where a gradient is differentiated again, as second derivatives are "
+        f"not derived yet: {program.atoms.name} is plain torch, for autograd to any order, for "
+        "torch.func and for forward mode.",
+    )
+
+
+def _of_role(program: Program, role: str) -> tuple[str, ...]:
+    return tuple(p.name for p in program.forward.parameters if p.role == role)
+
+
+def _safe(text: str) -> str:
+    """A user's text inside of a docstring or a comment: nothing in it may end either."""
+    text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return text.replace("\\", "\\\\").replace('"""', "'''")

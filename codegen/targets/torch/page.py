@@ -1,0 +1,528 @@
+"""The parts of a Program as text: what the template of a module prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from textwrap import wrap
+
+from codegen.program import (
+    NUMBERS,
+    Assign,
+    Contract,
+    Function,
+    Load,
+    NameSize,
+    Parameter,
+    Pick,
+    Program,
+    SplitLabel,
+    Step,
+    Value,
+    values_in,
+)
+from codegen.targets.torch.printer import Printer
+from codegen.wanted import wanted_by
+from derive.definition import IGNORE_INDEX
+from derive.layout import Layout
+from derive.symbols import checked_name
+
+LINE = 100
+KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
+
+
+@dataclass(frozen=True)
+class Core:
+    """A function as its lines alone: its ``def``, what stands in it, what it returns."""
+
+    signature: str
+    lines: tuple[str, ...]
+    returned: str
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """What the `torch.autograd.Function` needs to know of the pair behind it, as text."""
+
+    inputs: str
+    output: str
+    upstream: str
+    plain: tuple[str, ...]
+    saved: str
+    numbers: str
+    computed: tuple[str, ...]
+    gradients: str
+    count: int
+
+
+@dataclass(frozen=True)
+class PrintedFunction:
+    """A function as the template prints it: every field is text, and ``core`` are the lines that
+    it calls, without any check, where it is not these itself.
+    """
+
+    summary: str
+    signature: str
+    shapes: str
+    lines: tuple[str, ...]
+    result_class: str
+    results: tuple[tuple[str, str, str], ...]
+    returned: str
+    core: tuple[Core, ...] = ()
+
+
+class Page:
+    """The parts of a Program as text. ``asked_for`` are the arguments of which a gradient may be
+    needed, by place: those of the program, if nothing else is said.
+    """
+
+    def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
+        self.program = program
+        self.asked_for = asked_for or program.forward.parameters
+        self.sizes = dict(program.sizes)
+        self.functions = (program.forward, program.backward, program.atoms, program.chain)
+        for function in self.functions:
+            for parameter in function.parameters:
+                checked_name(parameter.name, "an argument")
+        taken = {*self.sizes.values()}
+        for function in self.functions:
+            taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
+        self.dims = {size: _free(f"{size}_dims", taken) for size in program.several}
+        self.dtype, self.result, self.needs = (
+            _free(name, taken) for name in ("dtype", "result", "needs")
+        )
+
+    def printer(self, function: Function) -> Printer:
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
+        tensors = [p for p in function.parameters if p.role in ("input", "adjoint")]
+        like = min(tensors, key=lambda p: p.default is not None).name
+        fixed, name = dict(self.program.fixed), self.program.name
+        hurried = function is self.program.forward
+        return Printer(self.sizes, numbers, like, name, self.dims, fixed, self.dtype, hurried)
+
+    # -- the functions ----------------------------------------------------------
+
+    def differentiable(self) -> Differentiable:
+        program = self.program
+        forward, backward = program.forward, program.backward
+        needs = backward.parameters[1:]
+        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS]
+        numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
+        places = {name: i for i, name in enumerate(backward.results)}
+        gradients = [
+            f"gradients[{places[f'd{p.name}']}]" if p.role == "input" else "None"
+            for p in forward.parameters
+        ]
+        upstream = backward.parameters[0].name
+        computed = [f"gradients = {self.called_back('_backward', upstream)}"]
+        if self.plain is not None:
+            short = f"gradients = {self.plain.called_back('_plain_backward', upstream)}"
+            computed = ["if ctx.plain:", f"    {short}", "else:", f"    {computed[0]}"]
+        return Differentiable(
+            self.inputs,
+            forward.results[0],
+            upstream,
+            tuple(self.plain_applied()),
+            ", ".join(["behind", *saved]),
+            _tuple(numbers),
+            tuple(computed),
+            _tuple(gradients).removeprefix("(").removesuffix(")"),
+            len(forward.parameters),
+        )
+
+    def called_back(self, name: str, upstream: str) -> str:
+        needs = ", needs=ctx.needs_input_grad" * self.guards
+        return f"{name}({upstream}, *saved, *ctx.numbers{needs})"
+
+    @cached_property
+    def plain(self) -> Page | None:
+        """The page of the pair that is for calls which pass nothing optional."""
+        plain = self.program.plain
+        if plain is None:
+            return None
+        pair = replace(self.program, forward=plain.forward, backward=plain.backward, plain=None)
+        return Page(pair, self.program.forward.parameters)
+
+    def plain_pair(self) -> tuple[Core, ...]:
+        if self.plain is None:
+            return ()
+        page, pair = self.plain, self.plain.program
+        gradients = (
+            name if name in pair.backward.results else "None"
+            for name in self.program.backward.results
+        )
+        return (
+            page.core(pair.forward, "_plain_forward", returned=pair.forward.results),
+            page.core(
+                pair.backward,
+                "_plain_backward",
+                [page.needs] * page.guards,
+                returned=tuple(gradients),
+            ),
+        )
+
+    def plain_applied(self) -> list[str]:
+        """When the shorter pair is taken, and how."""
+        plain = self.program.plain
+        if plain is None:
+            return []
+        printer = self.printer(self.program.forward)
+        tests = [f"{name} is None" for name in plain.absent]
+        tests += [f"{name} == 0" for name in plain.zero]
+        for step in plain.counting:
+            lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
+            tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
+        inputs = ", ".join(p.name for p in plain.forward.parameters)
+        needs = plain.backward.parameters[1:]
+        saved = ", ".join(["behind", *(p.name for p in needs if p.role not in NUMBERS)])
+        numbers = [p.name for p in needs if p.role in NUMBERS]
+        results = _tuple(plain.forward.results).removeprefix("(").removesuffix(")")
+        return [
+            f"ctx.plain = {' and '.join(tests)}",
+            "if ctx.plain:",
+            f"    {results} = _plain_forward({inputs})",
+            f"    ctx.save_for_backward({saved})",
+            f"    ctx.numbers = {_tuple(numbers)}",
+            f"    return {plain.forward.results[0]}, behind",
+        ]
+
+    def public(self) -> Core:
+        """The differentiable function."""
+        program = self.program
+        printer, output = self.printer(program.forward), program.forward.results[0]
+        layout = program.backward.parameters[0].layout
+        applied = f"{output} = {program.title}Function.apply({self.inputs})[0]"
+        lines = [
+            *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
+            self.prepared,
+            self.explained(applied),
+            "if torch.compiler.is_compiling() and not torch.compiler.is_exporting():\n"
+            f"        {output} = torch.ops.gradform.once({output}, _REFUSAL)",
+        ]
+        whole = printer.restored(output, layout)
+        lines += [f"{output} = {whole}"] * (whole != output)
+        rounded = f"{output} if {output}.dtype == {self.dtype} else {output}.to({self.dtype})"
+        returned = f"return {rounded}"
+        return Core(
+            wrapped(f"def {program.name}", self.public_arguments(), " -> Tensor:"),
+            tuple(used(lines, returned)),
+            returned,
+        )
+
+    def forward(self) -> PrintedFunction:
+        function = self.program.forward
+        return self.function(
+            function,
+            [self.prepared, self.explained(f"{self.result} = _forward({self.inputs})")],
+            self.restored(function, f"{self.result}.", rounded=1),
+            self.core(function, "_forward"),
+        )
+
+    def backward(self) -> PrintedFunction:
+        function = self.program.backward
+        needs = [f"(True,) * {len(self.program.forward.parameters)}"] * self.guards
+        arguments = [*(p.name for p in function.parameters), *needs]
+        return self.function(
+            function,
+            [*self.asked(function), wrapped(f"{self.result} = _backward", arguments, indent=4)],
+            self.restored(function, f"{self.result}.", rounded=len(function.results)),
+            self.core(function, "_backward", [self.needs] * self.guards),
+        )
+
+    def atoms(self) -> PrintedFunction:
+        function = self.program.atoms
+        lines = [self.prepared, *self.in_range(), *self.lines(function)]
+        return self.function(function, lines, self.restored(function))
+
+    def chain(self) -> PrintedFunction:
+        function = self.program.chain
+        lines = [self.prepared, *self.in_range(), *self.asked(function), *self.lines(function)]
+        return self.function(function, lines, self.restored(function))
+
+    def function(
+        self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
+    ) -> PrintedFunction:
+        lines = used(lines, ", ".join(results))
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
+        returned = f" -> {function.result_class}:"
+        uncast = "@_uncast\n" * (not core and self.multiplies_matrices(function))
+        return PrintedFunction(
+            function.summary,
+            uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
+            self.shapes(function),
+            tuple(lines),
+            function.result_class,
+            tuple(
+                (
+                    name,
+                    kinds.get(name, "Tensor"),
+                    f"  # {self.shape_of(layouts[name])}" if name in layouts else "",
+                )
+                for name in function.results
+            ),
+            wrapped(f"return {function.result_class}", results, indent=4),
+            core,
+        )
+
+    def core(
+        self,
+        function: Function,
+        name: str,
+        more: Sequence[str] = (),
+        returned: Sequence[str] = (),
+    ) -> Core:
+        """The lines of a function, without any check of its arguments; ``returned`` as a plain
+        tuple, if it is given.
+        """
+        arguments = [*(p.name for p in function.parameters), *more]
+        uncast = "@_uncast\n" * self.multiplies_matrices(function)
+        kind = "tuple" if returned else function.result_class
+        last = wrapped(f"return {function.result_class}", function.results, indent=4)
+        if returned:
+            last = f"return {_tuple(returned)}"
+        return Core(
+            uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
+            tuple(self.lines(function)),
+            last,
+        )
+
+    def lines(self, function: Function) -> list[str]:
+        """The sizes and the steps; a step that not all results need stands under what asks for
+        those that do.
+        """
+        printer = self.printer(function)
+        named = {step.name for step in function.checks if isinstance(step, NameSize)}
+        lines = [
+            line
+            for name, length in function.sizes
+            if name not in named or function is not self.program.chain
+            for line in printer.size_lines(name, length)
+        ]
+        if function is not self.program.backward or not self.guards:
+            return [*lines, *map(printer.step, function.steps)]
+        everything, before = frozenset(function.results), None
+        wanted = wanted_by(function)
+        pairs = zip(function.steps, wanted, strict=True)
+        guarded = {step.name for step, by in pairs if by != everything}
+        unset = [name for name in function.results if name in guarded]
+        lines.append(f"{' = '.join(unset)} = None")
+        for step, by in zip(function.steps, wanted, strict=True):
+            text = printer.step(step)
+            if by == everything:
+                lines.append(text)
+            else:
+                if by != before:
+                    lines.append(self.asks_for(by))
+                lines.append("    " + text.replace("\n", "\n    "))
+            before = by
+        return lines
+
+    def asks_for(self, results: frozenset[str]) -> str:
+        """``if needs[1] or needs[2]:``, by the places of the inputs."""
+        names = [f"d{p.name}" for p in self.asked_for]
+        places = [i for i, name in enumerate(names) if name in results]
+        return f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
+
+    @property
+    def guards(self) -> bool:
+        """Whether the backward has lines that not all gradients need."""
+        everything = frozenset(self.program.backward.results)
+        return any(by != everything for by in wanted_by(self.program.backward))
+
+    def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
+        """The results as they are returned: with all dimensions, the first ones ``rounded``."""
+        printer, layouts = self.printer(function), layouts_in(function)
+        found = []
+        for i, name in enumerate(function.results):
+            if name in self.dims:
+                found.append(f"tuple({self.dims[name]})")
+                continue
+            text = printer.restored(of + name, layouts.get(name, ()))
+            found.append(f"{text}.to({self.dtype})" if i < rounded else text)
+        return found
+
+    # -- what is asked of the arguments -----------------------------------------
+
+    @property
+    def inputs(self) -> str:
+        return ", ".join(p.name for p in self.program.forward.parameters)
+
+    @property
+    def prepared_names(self) -> str:
+        return ", ".join([self.dtype, *self.dims.values(), self.inputs])
+
+    @property
+    def prepared(self) -> str:
+        names = (p.name for p in self.program.forward.parameters)
+        return wrapped(f"{self.prepared_names} = _arguments", [*names], indent=4)
+
+    def arguments_asked(self) -> list[str]:
+        """The lines of the function that looks at the inputs."""
+        return used(self.asked(self.program.forward), self.prepared_names)
+
+    def asked(self, function: Function) -> list[str]:
+        """The checks of a function. What torch itself refuses in time is not looked through
+        before.
+        """
+        printer = self.printer(function)
+        lines = [printer.step(step) for step in function.checks]
+        if function is self.program.forward:
+            ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
+            lines += map(printer.step, ranges)
+        return lines
+
+    def in_range(self) -> list[str]:
+        """The labels that ``_arguments`` does not look through."""
+        printer = self.printer(self.program.forward)
+        return [printer.step(step) for step in self.left_to_torch()]
+
+    def left_to_torch(self) -> list[Step]:
+        forward = self.program.forward
+        return [step for step in self.program.ranges if self.guarded(forward, step.name)]
+
+    def explained(self, line: str) -> str:
+        """``line``, in which torch refuses a wrong label; what it says does not name the label."""
+        if not self.left_to_torch():
+            return line
+        lines = ["try:", f"    {line}", "except (IndexError, RuntimeError):"]
+        lines += [f"    {explanation}" for explanation in self.in_range()]
+        return "\n    ".join([*lines, "    raise"])
+
+    def guarded(self, function: Function, label: str) -> bool:
+        """Whether torch itself refuses a wrong index where the function picks with it: gather and
+        embedding do, plain indexing counts negative ones from the end.
+        """
+        axes = [axis for other, axis in self.program.labels if other == label]
+        return len(axes) == 1 and any(
+            isinstance(value, Pick)
+            and (value.rowwise or len(value.operand.dims) == 2)
+            and isinstance(index := value.index, Load)
+            and index.name == label
+            for step in function.steps
+            for value in values_in(step)
+        )
+
+    def of_role(self, role: str) -> tuple[str, ...]:
+        """The arguments of a role."""
+        return tuple(p.name for p in self.program.forward.parameters if p.role == role)
+
+    def multiplies_matrices(self, function: Function) -> bool:
+        """Whether torch's autocast would change the format of what is computed."""
+        return any(isinstance(v, Contract) for step in function.steps for v in values_in(step))
+
+    def shapes(self, function: Function) -> str:
+        """The shapes of the arguments, in lines."""
+        printer = self.printer(function)
+        texts = [
+            f"{p.name} {printer.written(p.layout)}" for p in (*function.tensors, *function.shapes)
+        ]
+        return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LINE - 4))
+
+    def shape_of(self, layout: Layout) -> str:
+        return self.printer(self.program.forward).written(layout)
+
+    def kind_of_size(self, name: str) -> str:
+        return KINDS["shape" if name in self.program.several else "size"]
+
+    def arguments(self, function: Function) -> list[str]:
+        """What stands in the brackets of its ``def``. Python wants what may be left out last, so
+        before a number that has to be passed nothing may be; the check fills it in.
+        """
+        may_lack = function is not self.program.chain and not _needed_number(function)
+
+        def typed(p: Parameter) -> str:
+            if p.role == "scalar" and isinstance(p.default, Value):
+                return f"{p.name}: float | None = None"
+            if p.role == "index":
+                return f"{p.name}: int = {p.default}"
+            if p.role not in NUMBERS and p.default is not None:
+                return f"{p.name}: Tensor | None" + " = None" * may_lack
+            if p.role == "scalar":
+                return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
+            return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
+
+        return [typed(p) for p in function.parameters]
+
+    def public_arguments(self) -> list[str]:
+        """Those of the differentiable function: there a number that has to be passed is passed by
+        name, where a tensor before it may be left out.
+        """
+        function = self.program.forward
+        arguments, needed = self.arguments(function), _needed_number(function)
+        optional = [i for i, p in enumerate(function.tensors) if p.default is not None]
+        if not optional or needed is None:
+            return arguments
+        for i in optional:
+            arguments[i] += " = None"
+        place = function.parameters.index(needed)
+        return [*arguments[:place], "*", *arguments[place:]]
+
+
+def _needed_number(function: Function) -> Parameter | None:
+    """The first number that has to be passed."""
+    numbers = (p for p in function.parameters if p.role in NUMBERS)
+    return next((p for p in numbers if p.default is None), None)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """``name``, or a longer one where an argument or a statement has it."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\()")
+
+
+def used(lines: Sequence[str], returned: str) -> list[str]:
+    """``lines`` in which what is unpacked and not used by the later ones is called ``_``."""
+    found, later = [], returned
+    for line in reversed(lines):
+        unpacked = UNPACKED.match(line)
+        if unpacked is not None:
+            names = [
+                name
+                if re.search(rf"(?<![.\w]){name.strip('*')}\b", later)
+                else "*_"
+                if "*" in name
+                else "_"
+                for name in re.findall(r"[\w*]+", unpacked["names"])
+            ]
+            if {*names} <= {"_", "*_"}:
+                continue
+            if len(names) > 1:
+                line = line.replace(unpacked["names"], ", ".join(names), 1)
+        found.append(line)
+        later = f"{line}\n{later}"
+    return found[::-1]
+
+
+def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) -> str:
+    """``head(items)tail`` on one line, or the items on lines of their own, as many on each as it
+    holds.
+    """
+    line = f"{head}({', '.join(items)}){tail}"
+    if indent + len(line) <= LINE:
+        return line
+    margin, lines = " " * (indent + 4), []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 3 <= LINE:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{margin}{item},")
+    return "\n".join([f"{head}(", *lines, f"{' ' * indent}){tail}"])
+
+
+def layouts_in(function: Function) -> dict[str, Layout]:
+    """The layout of every tensor that a function is given or computes."""
+    layouts = {p.name: p.layout for p in function.tensors}
+    layouts |= {s.kept: s.dims for s in function.steps if isinstance(s, SplitLabel)}
+    return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

@@ -1,0 +1,25 @@
+"""Which results of a function need which of its steps: what nobody asks for is not computed."""
+
+from __future__ import annotations
+
+from codegen.program import Assign, Function, Load, NotZero, SplitLabel, values_in
+
+
+def wanted_by(function: Function) -> tuple[frozenset[str], ...]:
+    """For each step of ``function`` the results that are computed with it."""
+    needed_for = {name: frozenset([name]) for name in function.results}
+    found = []
+    for step in reversed(function.steps):
+        if isinstance(step, NotZero):
+            found.append(frozenset(function.results))
+            continue
+        results = needed_for.get(step.name, frozenset())
+        if isinstance(step, SplitLabel):
+            results |= needed_for.get(step.kept, frozenset())
+        if isinstance(step, Assign):  # what it is before is another value
+            needed_for.pop(step.name, None)
+        for value in values_in(step):
+            if isinstance(value, Load):
+                needed_for[value.name] = needed_for.get(value.name, frozenset()) | results
+        found.append(results)
+    return tuple(reversed(found))

@@ -1,0 +1,67 @@
+"""The mathematics where nothing that may be left out is passed: what most calls compute.
+
+A tensor with a default is that number, a scalar whose default is 0 is 0, and no label is ignored.
+What is left is a forward like any other, with fewer inputs and shorter statements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Expr, Integer, Mul
+
+from derive.composition import translated
+from derive.definition import Definition, Statement
+from derive.float_range import exact_number
+from derive.nodes import OneHot, Sum
+from derive.statements import known_signs
+from derive.symbols import Tensor, axes_of, is_constant
+
+
+def without_options(definition: Definition) -> Definition | None:
+    """The definition with every option at its default; None where there is none, or where what is
+    left no longer says how long an axis is.
+    """
+    left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
+    left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
+    if not left_out:
+        return None
+    left_out |= {t.name: Integer(0) for t, default in definition.scalars if default == 0}
+    inputs = tuple(t for t in definition.inputs if t.name not in left_out)
+    tensors: dict[str, Expr] = {t.name: t for t in inputs}
+    tensors |= {t.name: t for t, _ in definition.scalars} | left_out
+    statements = []
+    for s in definition.statements:
+        value = translated(s.expression, tensors, {axis: (axis,) for axis in definition.axes})
+        value = value.replace(_is_total_of_one_hot, lambda e: _total(e, definition))
+        if is_constant(value):
+            tensors[s.name] = value
+            continue
+        there = axes_of(value)
+        axes = [axis for axis in s.tensor.axes if axis in there]
+        tensors[s.name] = Tensor(s.name, axes, role="statement", **known_signs(value))
+        statements.append(Statement(tensors[s.name], value, s.place, s.block))
+    if not statements or statements[-1].tensor.axes != definition.output.axes:
+        return None
+    scalars = tuple((t, n) for t, n in definition.scalars if t.name not in left_out)
+    numbers = {t for t, _ in scalars}
+    demands = tuple(d for d in definition.demands if d.expression.atoms(Tensor) <= numbers)
+    return replace(
+        definition,
+        inputs=inputs,
+        scalars=scalars,
+        statements=tuple(statements),
+        optional=(),
+        ignoring=(),
+        broadcast=tuple(name for name in definition.broadcast if name not in left_out),
+        demands=demands,
+    )
+
+
+def _is_total_of_one_hot(e: Expr) -> bool:
+    return isinstance(e, Sum) and isinstance(e.operand, OneHot) and e.operand.axis in e.axes
+
+
+def _total(e: Sum, definition: Definition) -> Expr:
+    """Exactly one entry of a one-hot is 1, since no label is ignored here."""
+    return Mul(*(definition.size(axis) for axis in e.axes if axis != e.operand.axis))
