@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
-from sympy import Expr, Mul
+from sympy import Abs, Expr, Mul
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.arguments import (
@@ -139,6 +139,12 @@ class _Builder:
             for name, e in peaks.items()
         }
 
+    @cached_property
+    def _magnitudes(self) -> dict[str, Expr]:
+        """What a value that is an absolute value is that of."""
+        values = {v.tensor.name: v.expression for v in self.form.relations.values}
+        return {name: e.args[0] for name, e in values.items() if isinstance(e, Abs)}
+
     def _unsafe(self) -> tuple[str, ...]:
         lines = [(v.tensor, v.expression) for v in self.plan]
         statements = [(s.tensor, s.expression) for s in self.form.statements]
@@ -262,7 +268,9 @@ class _Builder:
         known |= {p.name: p.layout for p in parameters} | {
             line.tensor.name: line.layout for line in lines
         }
-        lowering = Lowering(known, self.definition.axes, statements, saved, self._peaks)
+        lowering = Lowering(
+            known, self.definition.axes, statements, saved, self._peaks, self._magnitudes
+        )
         steps: list[Step] = [*fillings(parameters)]
         if any(p.role == "index" for p in parameters):
             steps += self._labels_split()

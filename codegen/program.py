@@ -173,6 +173,55 @@ class Choose(Value):
 
 
 @dataclass(frozen=True)
+class Extreme(Value):
+    """The larger of two, or the smaller where not ``largest``, pointwise; NaN where one of them
+    is.
+    """
+
+    largest: bool
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True)
+class Clamp(Value):
+    """The operand, ``low`` where it is below that, and ``high`` where it would still be above that:
+    numbers, or None for no bound. NaN stays NaN.
+    """
+
+    operand: Value
+    low: Value | None
+    high: Value | None
+
+
+@dataclass(frozen=True)
+class Gate(Value):
+    """``value`` where ``measure`` is above ``threshold``, a number, or is NaN; else 0."""
+
+    value: Value
+    measure: Value
+    threshold: Value
+
+
+@dataclass(frozen=True)
+class Bend(Value):
+    """``value`` where ``measure`` is above 0, else that times ``slope``, a number."""
+
+    value: Value
+    measure: Value
+    slope: Value
+
+
+@dataclass(frozen=True)
+class Slope(Value):
+    """``value`` where ``measure`` is above 0 or NaN, else that times ``scale * exp(measure)``."""
+
+    value: Value
+    measure: Value
+    scale: Value
+
+
+@dataclass(frozen=True)
 class Merge(Value):
     """``count`` neighbouring dimensions of the operand, from ``first`` on, as one."""
 

@@ -27,6 +27,7 @@ from derive.choice_rules import (
     one_hot_total,
     picked_over_itself,
 )
+from derive.conditions import fewer_conditions
 from derive.nodes import Reshaping, Sum, along, summed
 from derive.relations import Relations
 from derive.symbols import Tensor, axes_of
@@ -248,6 +249,13 @@ identities: tuple[Identity, ...] = (
         "k is a number, or a scalar that is not divided by, or a value that is summed up in q",
         "what is chosen differs without it",
         constant_of_choice,
+    ),
+    Identity(
+        "fewer conditions",
+        "Piecewise((Piecewise((a, q), (0, True)), r), (0, True)) = Piecewise((0, s), (a, True))",
+        "s is one or two of the comparisons in q and r, and is proved to say the same",
+        "the other conditions follow from it",
+        fewer_conditions,
     ),
     Identity(
         "divisor in a choice",

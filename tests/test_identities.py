@@ -6,6 +6,7 @@ import pytest
 from evaluate import Numbers, close
 from sympy import Integer, Piecewise, cosh, exp, log, sinh, tanh
 
+from derive.choices import Compared
 from derive.declarations import Input, Label, Scalar
 from derive.facts import Facts
 from derive.forward import Forward
@@ -54,6 +55,7 @@ centred, scaled, total, positive, picked, columns, spread = (
     for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread")
 )
 hot = OneHot(i, C)
+TAKEN = Piecewise((a, a > 0), (0, True))
 facts = Facts(relations_of(D))
 
 # For every identity, expressions on which it must act.
@@ -69,6 +71,13 @@ EXAMPLES = {
         Piecewise((s * log(2) * a, a > 1), (s * b, c > 1), (0, True)),
         Piecewise((3 * b, a > 1), (0, True)),
         Piecewise((centred * b / spread, spread > 1), (0, True)),
+    ],
+    "fewer conditions": [
+        Piecewise((Piecewise((b, a > 0), (0, True)), Compared(TAKEN) <= 2), (0, True)),
+        Piecewise((b, s * a >= (s - 1) * a), (c, True)),
+        Piecewise((b, positive * a < positive * c), (c, True)),
+        Piecewise((b, (a > 2) | (a < -2)), (0, True)),
+        Piecewise((b, (a <= 1) & (a >= -1)), (c, True)),
     ],
     "divisor in a choice": [
         positive * Piecewise((a / positive, a > 1), (0, True)),
@@ -119,6 +128,14 @@ OTHERS = {
         Piecewise((centred * b, total > 1), (0, True)),  # it may be hidden
         Piecewise((centred * b, centred > 1), (0, True)),
         Piecewise((b * k, spread > 1), (0, True)),
+    ],
+    "fewer conditions": [
+        Piecewise((b, a > 1), (0, True)),
+        Piecewise((b, (a > 1) | (c > 1)), (0, True)),
+        Piecewise((b, (a > 2) | (a < -1)), (0, True)),
+        Piecewise((Piecewise((b, a > 0), (0, True)), c <= 2), (0, True)),
+        Piecewise((Piecewise((b, a > 0), (c, True)), Compared(TAKEN) <= 2), (0, True)),
+        Piecewise((b, k * a >= a), (c, True)),
     ],
     "divisor in a choice": [
         positive * Piecewise((a / positive, a > 1), (b, True)),

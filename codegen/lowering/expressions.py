@@ -24,15 +24,17 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
 from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
+from codegen.lowering.gates import choice_of, extreme, gate
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
 from codegen.lowering.nodes import counted, lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
+from codegen.lowering.pieces import bent, compared, larger, sloping, smaller, with_pieces
 from codegen.program import (
     AddAt,
     Apply,
     Assign,
-    Choose,
+    Bend,
     Combine,
     Compare,
     Constant,
@@ -44,6 +46,7 @@ from codegen.program import (
     Power,
     Pullback,
     SizeOf,
+    Slope,
     Step,
     Times,
     Value,
@@ -78,7 +81,7 @@ class Lowering:
     function. With ``saved`` only the tensors of these names are at hand; without, the rounding is
     that of reverse-mode differentiation, one operation at a time: what is divided by numbers is
     multiplied by one number instead. ``peaks`` says what tensors are the largest of, in a row, each
-    in the forms in which it may be met.
+    in the forms in which it may be met, ``magnitudes`` what tensors are the absolute values of.
     """
 
     def __init__(
@@ -88,9 +91,10 @@ class Lowering:
         statements: Mapping[str, Statement] | None = None,
         saved: frozenset[str] | None = None,
         peaks: Mapping[str, Sequence[Expr]] | None = None,
+        magnitudes: Mapping[str, Expr] | None = None,
     ):
         self.layouts, self.order, self.peaks = layouts, list(order), peaks or {}
-        self.statements, self.saved = statements, saved
+        self.statements, self.saved, self.magnitudes = statements, saved, magnitudes or {}
         self.rounds_as_autograd = statements is not None and saved is None
         self.scalars: set[str] = set()  # those that were met: Python numbers in the code
 
@@ -149,7 +153,17 @@ class Lowering:
         if isinstance(e, Piecewise):
             return self._choice(e, frame, picked)
         if isinstance(e, (Branches, Compared)):
-            return self.value(e.choice, frame, picked)
+            e = e.choice if self.rounds_as_autograd else compared(e)
+            return self.value(e, frame, picked)
+        if isinstance(e, (larger, smaller)):
+            left, right = (self.value(arg, frame, picked) for arg in e.args)
+            return extreme(isinstance(e, larger), left, right, self.scalars)
+        if isinstance(e, bent):
+            value, measure, slope = (self.value(arg, frame, picked) for arg in e.args)
+            return Bend(value, measure, slope, dims=broadcast([value.dims, measure.dims]))
+        if isinstance(e, sloping):
+            value, measure, scale = (self.value(arg, frame, picked) for arg in e.args)
+            return Slope(value, measure, scale, dims=broadcast([value.dims, measure.dims]))
         if isinstance(e, Pulled):
             upstream, output = (self.value(arg, frame, picked) for arg in e.args)
             slope = self.value(e.slope(e.args[1]), frame, picked)
@@ -280,6 +294,8 @@ class Lowering:
         """A choice, from the last branch to the first. Where a number decides, the code has one of
         the branches and not a tensor that is made of them, so each is made what the whole is.
         """
+        if not self.rounds_as_autograd and (gated := gate(self, e, frame, picked)) is not None:
+            return gated
         *others, (last, _) = e.args
         value = self.value(last, frame, picked)
         for chosen, condition in reversed(others):
@@ -289,7 +305,7 @@ class Lowering:
             both = self._is_number(branch) and self._is_number(value)
             if self._is_number(test) and not both:
                 branch, value = (self._whole(v, dims) for v in (branch, value))
-            value = Choose(test, branch, value, dims=dims)
+            value = choice_of(test, branch, value, dims, self.scalars)
         return value
 
     def _whole(self, value: Value, dims: Layout) -> Value:
@@ -324,7 +340,7 @@ class Lowering:
     ) -> list[Step]:
         """The steps that add up ``terms`` from left to right."""
         if not self.rounds_as_autograd:
-            terms = [with_idioms(term) for term in terms]
+            terms = [with_pieces(with_idioms(term), self.magnitudes) for term in terms]
         if len(terms) < 3 or any(split_one_hots(term)[1] for term in terms):
             return self.statement(name, Add(*terms), layout, like)
         frame = tuple(dim.axis for dim in layout)

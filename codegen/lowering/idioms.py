@@ -20,9 +20,17 @@ from derive.symbols import Tensor, axes_of, is_constant, tensors_in
 class log1p(Function):
     """log(1 + u), which for small u is not 0."""
 
+    @classmethod
+    def eval(cls, u):
+        return S.Zero if u == 0 else None
+
 
 class expm1(Function):
     """exp(u) - 1, which for small u is not 0."""
+
+    @classmethod
+    def eval(cls, u):
+        return S.Zero if u == 0 else None
 
 
 class sigmoid(Function):
@@ -120,8 +128,11 @@ def _softplus(e: Expr) -> Expr | None:
 def _magnitude(e: Expr) -> Expr | None:
     """u where ``e`` is log(1 + exp(-|u|))."""
     inside = e.args[0] - 1 if isinstance(e, log) else None
-    exponent = -inside.exp if isinstance(inside, exp) else None
-    return exponent.args[0] if isinstance(exponent, Abs) else None
+    if not isinstance(inside, exp):
+        return None
+    factor, magnitude = (-inside.exp).as_independent(Abs, as_Add=False)
+    known = isinstance(magnitude, Abs) and factor.is_positive
+    return factor * magnitude.args[0] if known else None
 
 
 def _tanh_pulled(e: Expr) -> Expr | None:

@@ -58,8 +58,6 @@ PULLBACKS = {
     "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
 }
-# The larger and the smaller of two: of tensors, and of a tensor and a number.
-EXTREMES = {">": ("torch.maximum", "min"), "<": ("torch.minimum", "max")}
 REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
 # A row that is -oo everywhere is not shifted, and what is no number stays none. One with +oo in it
 # is not shifted either where the peak is added again, as in the logarithm of a sum, which is +oo;
@@ -254,8 +252,6 @@ class Printer(Checks):
         return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
 
     def _Choose(self, value: p.Choose):
-        if (extreme := self._extreme(value)) is not None:
-            return extreme, ATOM
         condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
         if condition.startswith("(") and condition.endswith(")"):
             condition = condition[1:-1]
@@ -267,21 +263,31 @@ class Printer(Checks):
             yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
-    def _extreme(self, value: p.Choose) -> str | None:
-        """The larger or smaller of two, where that is what is chosen; NaN stays NaN."""
-        test = value.condition
-        if not isinstance(test, p.Compare) or test.relation[0] not in EXTREMES:
-            return None
-        pair, swapped = (test.left, test.right), (test.right, test.left)
-        if (value.yes, value.no) not in (pair, swapped) or self.is_number(value):
-            return None
-        relation = test.relation[0] if value.yes == test.left else TURNED[test.relation[0]]
-        function, bound = EXTREMES[relation]
-        numbers = [side for side in pair if self.is_number(side)]
-        if not numbers:
-            return f"{function}({self.text(test.left)}, {self.text(test.right)})"
-        tensor = next(side for side in pair if not self.is_number(side))
-        return f"{self.tight(tensor)}.clamp({bound}={self.text(numbers[0])})"
+    def _Extreme(self, value: p.Extreme):
+        function = "torch.maximum" if value.largest else "torch.minimum"
+        return f"{function}({self.text(value.left)}, {self.text(value.right)})", ATOM
+
+    def _Clamp(self, value: p.Clamp):
+        bounds = {"min": value.low, "max": value.high}
+        known = {name: self.text(bound) for name, bound in bounds.items() if bound is not None}
+        both = len(known) == 2
+        arguments = [text if both else f"{name}={text}" for name, text in known.items()]
+        return f"{self.tight(value.operand)}.clamp({', '.join(arguments)})", ATOM
+
+    def _Gate(self, value: p.Gate):
+        arguments = map(self.text, (value.value, value.measure, value.threshold))
+        return f"torch.ops.aten.threshold_backward({', '.join(arguments)})", ATOM
+
+    def _Bend(self, value: p.Bend):
+        measure, slope = self.text(value.measure), self.text(value.slope)
+        if value.value == value.measure:
+            return f"torch.nn.functional.leaky_relu({measure}, {slope})", ATOM
+        arguments = f"{self.text(value.value)}, {measure}, {slope}, False"
+        return f"torch.ops.aten.leaky_relu_backward({arguments})", ATOM
+
+    def _Slope(self, value: p.Slope):
+        value, scale, measure = map(self.text, (value.value, value.scale, value.measure))
+        return f"torch.ops.aten.elu_backward({value}, {scale}, 1, 1, False, {measure})", ATOM
 
     def _Reduce(self, value: p.Reduce):
         along = value.along[0] if len(value.along) == 1 else value.along

@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
 
 from codegen.program import (
+    NUMBERS,
     AddAt,
     ArgMaxOf,
     Arrange,
     Assign,
+    Choose,
+    Compare,
     Contract,
     ContractAdd,
     Expand,
@@ -24,6 +28,7 @@ from codegen.program import (
     Gathered,
     Load,
     Merge,
+    Number,
     Pick,
     Plus,
     Program,
@@ -33,6 +38,7 @@ from codegen.program import (
     Step,
     Times,
     Value,
+    is_number,
     operands,
     values_in,
 )
@@ -40,6 +46,7 @@ from codegen.quality import Counts, Moves, Traffic
 from codegen.targets.torch.printer import PULLBACKS
 from derive.layout import Layout, shape
 
+RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 VIEWS = (Arrange, Merge, Split, Expand)
 NOTHING = Moves(0, 0)
 
@@ -68,6 +75,11 @@ class _Counting:
 
     def __init__(self, program: Program):
         self.names, self.parts = dict(program.sizes), dict(program.flattened)
+        scalars = [p for p in program.forward.parameters if p.role in NUMBERS]
+        self.numbers, self.defaults = (
+            {p.name for p in scalars},
+            {p.name: p.default for p in scalars},
+        )
         output = program.backward.parameters[0]
         candidates = [output.layout, *(p.layout for p in program.forward.tensors)]
         self.largest = max(candidates, key=self.size)
@@ -132,6 +144,8 @@ class _Counting:
             return self._folded([factor for factor, _ in value.factors])
         if isinstance(value, Pullback):
             return self._pulled_back(value)
+        if isinstance(value, Choose) and is_number(value.condition, self.numbers):
+            return self._made(value.yes if self._holds(value.condition) else value.no)
         if isinstance(value, ContractAdd):
             read = [value.addend, value.product.left, value.product.right]
             stored, before = self._all(read)
@@ -141,6 +155,18 @@ class _Counting:
             stored = [_Stored(value.dims), self._made(value.index)[0]]
         made = _Stored(value.dims)
         return made, [*before, (stored, made)]
+
+    def _holds(self, condition: Value) -> bool:
+        """Whether a condition on numbers holds where they have their defaults, as far as is known:
+        where a target chooses between two codes, the first is the one that is meant for those.
+        """
+        if not isinstance(condition, Compare) or not isinstance(condition.right, Number):
+            return True
+        number = condition.left
+        known = number.value if isinstance(number, Number) else self.defaults.get(_name(number))
+        if not isinstance(known, (int, float)):
+            return True
+        return RELATIONS[condition.relation](known, condition.right.value)
 
     def _all(self, values: Sequence[Value]):
         made = [self._made(value) for value in values]
@@ -188,6 +214,10 @@ def _reduction(value: Value) -> str:
     if isinstance(value, Gathered):
         return "index_add"
     return ""
+
+
+def _name(value: Value) -> str:
+    return value.name if isinstance(value, Load) else ""
 
 
 def _is_view(value: Value) -> bool:
