@@ -75,7 +75,7 @@ EXAMPLES = {
     "fewer conditions": [
         Piecewise((Piecewise((b, a > 0), (0, True)), Compared(TAKEN) <= 2), (0, True)),
         Piecewise((b, s * a >= (s - 1) * a), (c, True)),
-        Piecewise((b, positive * a < positive * c), (c, True)),
+        Piecewise((b, exp(c) * a < 0), (c, True)),
         Piecewise((b, (a > 2) | (a < -2)), (0, True)),
         Piecewise((b, (a <= 1) & (a >= -1)), (c, True)),
     ],

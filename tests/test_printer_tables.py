@@ -1,5 +1,6 @@
 """What torch calls a function, and how it passes a gradient through it: every entry is right."""
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -10,6 +11,7 @@ from generating import assert_same_gradients, forward_file, generated
 from sympy import Piecewise
 
 from codegen.lowering import idioms
+from codegen.lowering.constants import constant
 from codegen.lowering.idioms import (
     expm1,
     log1p,
@@ -19,7 +21,7 @@ from codegen.lowering.idioms import (
     softplus,
     tanh_pulled,
 )
-from codegen.program import Load, Number, Power
+from codegen.program import Load, Number, Power, Times
 from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
 from derive.nodes import OneHot
 from derive.symbols import Axis, Tensor
@@ -79,6 +81,31 @@ def test_the_larger_and_the_smaller_of_what_is_no_number_are_none(written, tmp_p
     function, _, _ = generated(file, tmp_path)
     a, b = torch.tensor([1.0, torch.nan, 3.0, 4.0]), torch.tensor([2.0, 1.0, torch.nan, 3.0])
     torch.testing.assert_close(function(a, b), EXTREME[written](a, b), equal_nan=True)
+
+
+NUMBERS = {
+    sympy.sqrt(2 / sympy.pi): "math.sqrt(2 / math.pi)",
+    sympy.sqrt(2) / 2: "math.sqrt(2) / 2",
+    1 / sympy.sqrt(2 * sympy.pi): "math.sqrt(2 / math.pi) / 2",
+    3 * sympy.sqrt(sympy.pi): "3 * math.sqrt(math.pi)",
+    sympy.sqrt(6) / sympy.sqrt(sympy.pi) / 5: "math.sqrt(6 / math.pi) / 5",
+    2 ** sympy.Rational(1, 3): "2**(1 / 3)",
+    sympy.exp(-2): "0.1353352832366127",
+    1 + sympy.sqrt(2): "2.414213562373095",
+    sympy.log(3): "math.log(3)",
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=str)
+def test_a_number_is_written_by_its_formula(number):
+    text = Printer({}, (), "x").text(constant(number))
+    assert text == NUMBERS[number]
+    assert eval(text, {"math": math}) == pytest.approx(float(number), rel=1e-15)
+    x = Load("x", dims=())
+    product = Times(((x, False), (constant(number), False)))
+    assert eval(Printer({}, (), "x").text(product), {"math": math, "x": 3.0}) == pytest.approx(
+        3 * float(number), rel=1e-15
+    )
 
 
 def test_a_root_is_taken_as_a_root():

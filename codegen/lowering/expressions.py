@@ -23,6 +23,7 @@ from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
+from codegen.lowering.constants import constant
 from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
 from codegen.lowering.gates import choice_of, extreme, gate
 from codegen.lowering.idioms import Pulled, with_idioms
@@ -140,7 +141,7 @@ class Lowering:
         if e.is_Rational:
             return Number(Fraction(int(e.p), int(e.q)))
         if e.is_number:
-            return Constant(str(e), float(e))
+            return constant(e)
         if isinstance(e, ArrayNode):
             return lowered_node(self, e, frame, picked)
         if isinstance(e, Add):
@@ -234,7 +235,7 @@ class Lowering:
         ):  # a root or pi: one number with the rest of them
             rest = Mul(*(f for f in e.args if not f.is_number))
             _check_held(Mul(*numbers))
-            number = Constant(str(Mul(*numbers)), float(Mul(*numbers)))
+            number = constant(Mul(*numbers))
             value = self.value(rest, frame, picked)
             return Times(((number, False), (value, False)), dims=value.dims)
         above, below = numerator_and_denominator(e)

@@ -9,12 +9,14 @@ with ``math``.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from string import ascii_lowercase
 
 from codegen import program as p
 from codegen.targets.torch.checks import PRODUCT, SIGN, TURNED, Checks
+from codegen.targets.torch.lines import broken
 from derive.errors import QuestionError
 from derive.layout import Dim
 from derive.text import decimal
@@ -67,7 +69,10 @@ UNSHIFTED = {
     "subtracted peak": ".nan_to_num(math.nan, math.inf, 0.0)",
 }
 
-LONGEST = 96  # of a line of code, without its margin
+# What stands in the formula of a number. Longer formulas are written as the number that they are.
+IN_NUMBERS = {"sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "pi": "math.pi"}
+IN_NUMBERS |= {"erf": "math.erf", "tanh": "math.tanh", "E": "math.e"}
+LONGEST_FORMULA = 24
 
 SUM, POWER, ATOM = 0, 3, 4  # how tightly a text binds; products and signs between them
 
@@ -101,20 +106,7 @@ class Printer(Checks):
         return getattr(self, f"_{type(step).__name__}")(step)
 
     def _Assign(self, step: p.Assign) -> str:
-        line = f"{step.name} = {self.text(step.value)}"
-        if len(line) <= LONGEST:
-            return line
-        if isinstance(step.value, p.MulAdd):
-            function, arguments = self._fused(step.value)
-            parts = [f"{argument}," for argument in arguments]
-            return "\n".join([f"{step.name} = {function}(", *_indented(parts), "    )"])
-        if not isinstance(step.value, p.Plus) or len(step.value.terms) == 1:
-            return line
-        parts = [
-            ("- " if negative else "+ " if i else "") + self.text(term, PRODUCT)
-            for i, (term, negative) in enumerate(step.value.terms)
-        ]
-        return "\n".join([f"{step.name} = (", *_indented(parts), "    )"])
+        return broken(f"{step.name} = {self.text(step.value)}")
 
     def _SplitLabel(self, step: p.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
@@ -124,7 +116,7 @@ class Printer(Checks):
     def _AddAt(self, step: p.AddAt) -> str:
         if isinstance(step.index, p.Number):
             entry = f"{step.name}.select({step.along}, {self.text(step.index)})"
-            return f"{entry}.add_({self.text(step.value)})"
+            return broken(f"{entry}.add_({self.text(step.value)})")
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if isinstance(step.value, p.Expand) and not step.value.operand.dims:
@@ -132,7 +124,7 @@ class Printer(Checks):
             value = self.text(p.Expand(step.value.operand, dims=dims))
         else:
             value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return f"{step.name}.scatter_add_({step.along}, {index}, {value})"
+        return broken(f"{step.name}.scatter_add_({step.along}, {index}, {value})")
 
     # -- values ---------------------------------------------------------------
 
@@ -161,6 +153,9 @@ class Printer(Checks):
     def _Constant(self, value: p.Constant):
         if math.isinf(value.value):
             return "-math.inf", SIGN
+        formula = by_formula(value)
+        if formula is not None:
+            return formula, PRODUCT
         return repr(value.value), ATOM if value.value >= 0 else SIGN
 
     def _SizeOf(self, value: p.SizeOf):
@@ -438,6 +433,11 @@ class Printer(Checks):
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
 
 
-def _indented(parts: Iterable[str]) -> list[str]:
-    """Lines inside of brackets."""
-    return [f"        {part}" for part in parts]
+def by_formula(number: p.Constant) -> str | None:
+    """The formula of a number in Python, of names that it has, where that is short: a product."""
+    names = set(re.findall(r"[A-Za-z_]\w*", number.text))
+    long = len(number.text) > LONGEST_FORMULA or re.search(r"[-+]|\d{7}", number.text)
+    if long or not names <= IN_NUMBERS.keys():
+        return None
+    text = re.sub(r"[A-Za-z_]\w*", lambda name: IN_NUMBERS[name[0]], number.text)
+    return re.sub(r"(?<!\*)([*/])(?!\*)", r" \1 ", text)

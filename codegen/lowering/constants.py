@@ -1,0 +1,20 @@
+"""Numbers that are no fractions, by their formulas: one knows sqrt(2/pi), and not 0.797884..."""
+
+from __future__ import annotations
+
+from sympy import Expr, Mul, Pow, S
+
+from codegen.program import Constant
+
+
+def constant(number: Expr) -> Constant:
+    """A number by its formula, of which the roots are one: sqrt(2/pi) is sqrt(2)/sqrt(pi)."""
+    roots = [f for f in Mul.make_args(number) if isinstance(f, Pow) and abs(f.exp) == S.Half]
+    if len(roots) < 2:
+        return Constant(str(number), float(number))
+    inside = Mul(*(root.base ** (2 * root.exp) for root in roots))
+    rest = Mul(*(f for f in Mul.make_args(number) if f not in roots))
+    factor, divisor = rest.as_numer_denom()
+    before = "" if factor == 1 else "-" if factor == -1 else f"{factor}*"
+    after = "" if divisor == 1 else f"/{divisor}" if divisor.is_Atom else f"/({divisor})"
+    return Constant(f"{before}sqrt({inside}){after}", float(number))
