@@ -25,6 +25,7 @@ from codegen.arguments import (
 from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
+from codegen.lowering.repeated import named_once
 from codegen.program import (
     NUMBERS,
     Function,
@@ -279,6 +280,7 @@ class _Builder:
         numbers = {p.name for p in parameters if p.role in NUMBERS}
         if not lowering.rounds_as_autograd:
             steps = [fused(step, numbers) for step in steps]
+            steps = named_once(steps, numbers, {*known, *self.sizes.values()})
         refusals = refused(self._requirements(), self._lengths(parameters))
         never = {r.left for r in refusals if not r.equal}
         zeros = [zero for zero in divisors(steps, numbers, name) if zero.divisor not in never]

@@ -106,7 +106,10 @@ class Printer(Checks):
         return getattr(self, f"_{type(step).__name__}")(step)
 
     def _Assign(self, step: p.Assign) -> str:
-        return broken(f"{step.name} = {self.text(step.value)}")
+        text = self.text(step.value)
+        if isinstance(step.value, p.Compare):
+            text = text[1:-1]
+        return broken(f"{step.name} = {text}")
 
     def _SplitLabel(self, step: p.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)

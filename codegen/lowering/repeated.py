@@ -1,0 +1,120 @@
+"""What the lines of a function compute twice gets a name and is computed once, where the name can
+say what it is: a condition, a bound, a function of what has a name.
+
+In the forward and the backward; the step-by-step functions compute what is written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import fields, replace
+
+from codegen.program import (
+    AddAt,
+    Apply,
+    Arrange,
+    Assign,
+    Clamp,
+    Compare,
+    Expand,
+    Load,
+    Number,
+    Plus,
+    Step,
+    Value,
+    is_number,
+    values_in,
+)
+
+RELATIONS = {
+    ">": "above",
+    ">=": "from",
+    "<": "below",
+    "<=": "up_to",
+    "==": "is",
+    "!=": "is_not",
+}
+LONGEST_NAME = 32
+
+
+def named_once(
+    steps: Sequence[Step], numbers: Collection[str], taken: Collection[str]
+) -> list[Step]:
+    """``steps`` with those values as lines of their own, each before the first that reads it.
+
+    ``numbers`` are the arguments that are Python numbers, ``taken`` the names of the function.
+    """
+    steps, taken = list(steps), {*taken, *(step.name for step in steps)}
+    while (found := _repeated(steps, numbers)) is not None:
+        name = _name(found)
+        while name in taken:
+            name += "_again"
+        taken.add(name)
+        first = next(i for i, step in enumerate(steps) if found in values_in(step))
+        read = Load(name, dims=found.dims)
+        after = [_with(step, found, read) for step in steps[first:]]
+        steps = [*steps[:first], Assign(name, found), *after]
+    return steps
+
+
+def _repeated(steps: Sequence[Step], numbers: Collection[str]) -> Value | None:
+    """The longest value that stands twice and has a name, of tensors that stay what they are."""
+    assigned = Counter(step.name for step in steps if isinstance(step, Assign))
+    changing = {name for name, count in assigned.items() if count > 1}
+    changing |= {step.name for step in steps if isinstance(step, AddAt)}
+    met = Counter(value for step in steps for value in values_in(step))
+    candidates = [v for v, count in met.items() if count > 1 and not is_number(v, numbers)]
+    candidates = [v for v in candidates if v.dims and not _loaded(v) & changing and _name(v)]
+    return max(candidates, key=lambda v: len(_name(v)), default=None)
+
+
+def _loaded(value: Value) -> set[str]:
+    loads = [value, *values_in(value)]
+    return {load.name for load in loads if isinstance(load, Load)}
+
+
+def _name(value: Value) -> str:
+    """What the value is, in a name; '' where that would be long or is no computation."""
+    if isinstance(value, (Clamp, Compare, Apply)):
+        name = _words(value)
+        return name if len(name) <= LONGEST_NAME else ""
+    return ""
+
+
+def _words(value: Value) -> str:
+    """Likewise of the parts of one; too long for a name where there are no words."""
+    none = "_" * (LONGEST_NAME + 1)
+    if isinstance(value, Load):
+        return value.name
+    if isinstance(value, (Arrange, Expand)):
+        return _words(value.operand)
+    if isinstance(value, Number) and value.value.denominator == 1:
+        return f"minus_{-value.value}" if value.value < 0 else str(value.value)
+    if isinstance(value, Clamp):
+        return f"{_words(value.operand)}_clamped"
+    if isinstance(value, Compare):
+        return f"{_words(value.left)}_{RELATIONS[value.relation]}_{_words(value.right)}"
+    if isinstance(value, Apply):
+        return f"{value.function.lower()}_{_words(value.operand)}"
+    if isinstance(value, Plus) and len(value.terms) == 2 and not value.terms[0][1]:
+        (left, _), (right, negative) = value.terms
+        return f"{_words(left)}_{'minus' if negative else 'plus'}_{_words(right)}"
+    return none
+
+
+def _with(node, found: Value, read: Load):
+    """``node`` with ``read`` in the place of ``found``."""
+    if node == found:
+        return read
+    if isinstance(node, tuple):
+        return tuple(_with(each, found, read) for each in node)
+    if not isinstance(node, (Value, Step)):
+        return node
+    changed = {}
+    for field in fields(node):
+        before = getattr(node, field.name)
+        after = _with(before, found, read) if isinstance(before, (Value, tuple)) else before
+        if after != before:
+            changed[field.name] = after
+    return replace(node, **changed) if changed else node
