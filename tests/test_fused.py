@@ -15,6 +15,7 @@ N, C = Axis("N"), Axis("C")
 WHOLE, COLUMN = (Dim(N), Dim(C)), (Dim(N), Dim(C, one=True))
 x, y, z = (Load(name, dims=WHOLE) for name in "xyz")
 c, k, one = Load("c", dims=COLUMN), Load("k"), Number(Fraction(1))
+TWO = Number(Fraction(2))
 
 
 K = Axis("K")
@@ -50,6 +51,8 @@ CASES = {
     "torch.addmm(x, a, b.mT, alpha=-1)": plus(x, (ab,)),
     "torch.addcmul(a @ b.mT, c, x)": plus(ab, times(c, x)),
     "x + c * (a @ b.mT)": plus(x, times(c, ab)),
+    "torch.add(z, x, alpha=-0.5)": plus(z, (Times(((x, False), (TWO, True)), dims=WHOLE),)),
+    "z - x * y / 2": plus(z, (Times(((x, False), (y, False), (TWO, True)), dims=WHOLE),)),
     "x + k * k": plus(x, Times(((k, False), (k, False)))),
 }
 

@@ -136,6 +136,7 @@ OTHERS = {
         Piecewise((Piecewise((b, a > 0), (0, True)), c <= 2), (0, True)),
         Piecewise((Piecewise((b, a > 0), (c, True)), Compared(TAKEN) <= 2), (0, True)),
         Piecewise((b, k * a >= a), (c, True)),
+        Piecewise((Piecewise((b, a > 0), (0, True)), a <= 100), (0, True)),  # no point is above
     ],
     "divisor in a choice": [
         positive * Piecewise((a / positive, a > 1), (b, True)),

@@ -30,6 +30,7 @@ from codegen.program import (
 
 Node = TypeVar("Node", Value, Step)
 ONE, TWO = Number(Fraction(1)), Number(Fraction(2))
+HALVING = {Number(Fraction(n)): Number(Fraction(1, n)) for n in (2, 4, 8)}
 
 
 def fused(node: Node, numbers: Collection[str]) -> Node:
@@ -112,6 +113,8 @@ def _product(value: Value) -> tuple[Value | None, Value]:
     if not isinstance(value, Times) or len(value.factors) < 2:
         return None, value
     *before, (last, divides) = value.factors
+    if divides and last in HALVING and len(before) == 1:  # exact
+        return HALVING[last], before[0][0]
     if divides:
         return None, value
     if len(before) == 1:

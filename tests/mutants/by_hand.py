@@ -40,6 +40,17 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("hots and all(f in node.args for f in factors)", "hots"),
         ("and picked.axes == (f.axis,)", ""),
     ),
+    ("derive.conditions", "fewer_conditions"): (("if is_zero(", "if bool("),),
+    ("derive.conditions", "_asked_of_magnitudes"): (("test.rhs.is_positive", "True"),),
+    ("derive.conditions", "of_magnitude"): ((" or expand(upper.rhs + lower.rhs) != 0", ""),),
+    ("codegen.lowering.gates", "_measure"): (
+        ("return sign, MINUS_ONE", "return sign, ZERO"),
+        ("return None if passes else (sign, ZERO)", "return sign, ZERO"),
+    ),
+    ("codegen.lowering.gates", "choice_of"): (("not larger, no, yes", "larger, no, yes"),),
+    ("codegen.lowering.pieces", "_extreme"): (("if ratio.is_positive", "if True"),),
+    ("codegen.lowering.pieces", "_joined"): ((" or b != 0", ""),),
+    ("codegen.lowering.pieces", "_lowest_at_edge"): (('(op == "<=")', "True"),),
     # the zero test: what it may not call zero, and what it must
     ("derive.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
     ("derive.exact", "ZeroTest._signed"): (("(-symbol if flip else symbol)", "symbol"),),

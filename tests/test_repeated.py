@@ -1,0 +1,74 @@
+"""What is computed twice is named once, before the first line that reads it."""
+
+from fractions import Fraction
+
+from codegen.lowering.repeated import named_once
+from codegen.program import AddAt, Apply, Assign, Clamp, Compare, Load, Number, Plus, Times
+from codegen.targets.torch.printer import Printer
+from derive.layout import Dim
+from derive.symbols import Axis
+
+N = (Dim(Axis("N")),)
+x, y, z = (Load(name, dims=N) for name in "xyz")
+k, one = Load("k"), Number(Fraction(1))
+bounded, condition = Clamp(x, None, k, dims=N), Compare(x, ">=", Number(Fraction(-1)), dims=N)
+root, difference = Apply("exp", x, dims=N), Plus(((x, False), (y, True)), dims=N)
+
+
+def lines(*values, more=(), taken=()):
+    steps = [Assign(name, value) for name, value in zip("abcd", values, strict=False)]
+    named = named_once([*steps, *more], {"k"}, {"x", "y", "z", "k", *taken})
+    return [Printer({}, ["k"], "x").step(step) for step in named]
+
+
+def times(*factors):
+    return Times(tuple((factor, False) for factor in factors), dims=N)
+
+
+def test_it_stands_before_the_first_line_that_reads_it():
+    assert lines(y, times(y, bounded), times(bounded, z)) == [
+        "a = y",
+        "x_clamped = x.clamp(max=k)",
+        "b = y * x_clamped",
+        "c = x_clamped * z",
+    ]
+
+
+def test_twice_in_one_line_is_twice():
+    assert lines(times(root, root)) == ["exp_x = torch.exp(x)", "a = exp_x * exp_x"]
+
+
+def test_a_condition_is_named_by_what_it_asks():
+    assert lines(condition, condition)[0] == "x_from_minus_1 = x >= -1"
+    assert lines(*2 * [Compare(difference, "==", y, dims=N)])[0].startswith("x_minus_y_is_y = ")
+
+
+def test_the_longest_is_named_and_then_what_stands_in_it():
+    outer = Apply("log", bounded, dims=N)
+    assert lines(outer, times(outer, bounded)) == [
+        "x_clamped = x.clamp(max=k)",
+        "log_x_clamped = torch.log(x_clamped)",
+        "a = log_x_clamped",
+        "b = log_x_clamped * x_clamped",
+    ]
+
+
+def test_once_and_what_has_no_words_is_left():
+    assert lines(bounded, root) == ["a = x.clamp(max=k)", "b = torch.exp(x)"]
+    assert len(lines(times(x, y), times(x, y))) == 2
+
+
+def test_numbers_are_left():
+    number = Apply("exp", k)
+    assert len(lines(times(number, x), times(number, y))) == 2
+
+
+def test_a_name_that_is_taken_is_not_taken_twice():
+    assert lines(root, root, taken=["exp_x"])[0] == "exp_x_again = torch.exp(x)"
+
+
+def test_what_is_changed_in_place_is_computed_where_it_stands():
+    changed = AddAt("x", one, 0, y, 1)
+    assert len(lines(root, root, more=[changed])) == 3
+    twice = [Assign("x", y), Assign("x", z)]
+    assert len(lines(root, root, more=twice)) == 4
