@@ -147,7 +147,9 @@ def _backward(dy, gain, inv_std, xhat, needs) -> BatchNormBiasedGradients:
     if needs[0] or needs[2]:
         dbias = dy.sum((0, 2))
     if needs[0]:
-        dx = gain[:, None] * inv_std * (torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S)
+        dx = gain[:, None] * inv_std * (
+            torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S
+        )
     return BatchNormBiasedGradients(dx, dgain, dbias)
 
 
@@ -264,7 +266,10 @@ def _plain_forward(x, eps) -> tuple:
 def _plain_backward(dy, inv_std, y) -> tuple:
     N = dy.shape[0]
     S = dy.shape[2]
-    dx = inv_std * (torch.addcmul(dy, (dy * y).sum((0, 2), keepdim=True) / N / S, y, value=-1) - dy.sum((0, 2), keepdim=True) / N / S)
+    dx = inv_std * (
+        torch.addcmul(dy, (dy * y).sum((0, 2), keepdim=True) / N / S, y, value=-1)
+        - dy.sum((0, 2), keepdim=True) / N / S
+    )
     return (dx, None, None)
 
 

@@ -148,9 +148,17 @@ def _backward(dlosses, logits, target, weight, pos_weight, needs) -> BCEWithLogi
     dlogits = dtarget = None
     dlikelihood = -dlosses * weight
     if needs[0]:
-        dlogits = dlikelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
+        dlogits = dlikelihood * torch.addcmul(
+            pos_weight * target,
+            torch.sigmoid(logits),
+            torch.addcmul(target, pos_weight, target, value=-1) - 1,
+        )
     if needs[1]:
-        dtarget = dlikelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
+        dtarget = dlikelihood * torch.addcmul(
+            torch.nn.functional.softplus(logits, threshold=40),
+            pos_weight,
+            torch.nn.functional.logsigmoid(logits),
+        )
     return BCEWithLogitsNoneGradients(dlogits, dtarget)
 
 

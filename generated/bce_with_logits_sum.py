@@ -147,9 +147,17 @@ def _backward(dloss, logits, target, weight, pos_weight, needs) -> BCEWithLogits
     dlogits = dtarget = None
     dlosses_likelihood = -dloss * weight
     if needs[0]:
-        dlogits = dlosses_likelihood * torch.addcmul(pos_weight * target, torch.sigmoid(logits), torch.addcmul(target, pos_weight, target, value=-1) - 1)
+        dlogits = dlosses_likelihood * torch.addcmul(
+            pos_weight * target,
+            torch.sigmoid(logits),
+            torch.addcmul(target, pos_weight, target, value=-1) - 1,
+        )
     if needs[1]:
-        dtarget = dlosses_likelihood * torch.addcmul(torch.nn.functional.softplus(logits, threshold=40), pos_weight, torch.nn.functional.logsigmoid(logits))
+        dtarget = dlosses_likelihood * torch.addcmul(
+            torch.nn.functional.softplus(logits, threshold=40),
+            pos_weight,
+            torch.nn.functional.logsigmoid(logits),
+        )
     return BCEWithLogitsSumGradients(dlogits, dtarget)
 
 
@@ -228,9 +236,13 @@ def bce_with_logits_sum_chain(
         pos_weight = dloss.new_full((), 1).expand(C)
     dlosses = dloss.expand(N, C)
     dlosses_likelihood = -dlosses * weight
-    dlosses_probs = dlosses_likelihood * (pos_weight * target / losses_probs - (1 - target) / (1 - losses_probs))
+    dlosses_probs = dlosses_likelihood * (
+        pos_weight * target / losses_probs - (1 - target) / (1 - losses_probs)
+    )
     dlogits = -dlosses_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
-    dtarget = dlosses_likelihood * (pos_weight * torch.log(losses_probs) - torch.log(1 - losses_probs))
+    dtarget = dlosses_likelihood * (
+        pos_weight * torch.log(losses_probs) - torch.log(1 - losses_probs)
+    )
     return BCEWithLogitsSumChain(
         _restored(dlosses_probs, 0, N_dims), _restored(dlosses_likelihood, 0, N_dims),
         _restored(dlosses, 0, N_dims), dloss, _restored(dlogits, 0, N_dims),

@@ -110,11 +110,16 @@ def biased_attention_forward(
 def _forward(query, key, value, bias, scale) -> BiasedAttentionForward:
     scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
     mask = (-math.inf < bias).to(query.dtype)
-    scores_chosen = torch.where(mask != 0, scores, -math.inf)
-    probs_kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
+    mask_is_not_0 = mask != 0
+    scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
+    probs_kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
     probs_nothing = (probs_kept == 0).to(query.dtype)
-    exp_scores_chosen_shifted = torch.exp(scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
-    probs = exp_scores_chosen_shifted / (exp_scores_chosen_shifted.sum(2, keepdim=True) + probs_nothing)
+    exp_scores_chosen_shifted = torch.exp(
+        scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    )
+    probs = exp_scores_chosen_shifted / (
+        exp_scores_chosen_shifted.sum(2, keepdim=True) + probs_nothing
+    )
     y = probs @ value
     return BiasedAttentionForward(y, query, key, value, probs, scale)
 
@@ -259,11 +264,15 @@ def biased_attention_chain(
         dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _merged(0, -2, dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y)
     B = dy.shape[0]
     dprobs = dy @ value.mT
-    dprobs_nothing = (-dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)).sum(2, keepdim=True)
+    dprobs_nothing = (
+        -dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
+    ).sum(2, keepdim=True)
     dprobs_kept = dy.new_zeros(B, T, 1)
     dprobs_counts = (
         dprobs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
-        - (dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)).sum(2, keepdim=True)
+        - (
+            dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
+        ).sum(2, keepdim=True)
     )
     dmask = dy.new_zeros(B, T, S)
     dscores = dprobs_counts * probs_counts

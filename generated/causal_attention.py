@@ -107,8 +107,14 @@ def _forward(query, key, value, scale) -> CausalAttentionForward:
     T = query.shape[1]
     S = key.shape[1]
     scores = scale * (query @ key.mT)
-    scores_chosen = torch.where(torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None], scores, -math.inf)
-    exp_scores_chosen_shifted = torch.exp(scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
+    scores_chosen = torch.where(
+        torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None],
+        scores,
+        -math.inf,
+    )
+    exp_scores_chosen_shifted = torch.exp(
+        scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    )
     probs = exp_scores_chosen_shifted / exp_scores_chosen_shifted.sum(2, keepdim=True)
     y = probs @ value
     return CausalAttentionForward(y, query, key, value, probs, scale)
@@ -194,7 +200,11 @@ def causal_attention_atoms(
     T = query.shape[1]
     S = key.shape[1]
     scores = scale * (query @ key.mT)
-    counts = torch.where(torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None], torch.exp(scores), 0)
+    counts = torch.where(
+        torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None],
+        torch.exp(scores),
+        0,
+    )
     probs = counts / counts.sum(2, keepdim=True)
     y = probs @ value
     return CausalAttentionAtoms(

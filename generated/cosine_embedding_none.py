@@ -97,7 +97,11 @@ def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingNoneForward:
     norms = torch.sqrt(norms_term * norms_term_2)
     cosine = product / norms
     excess = cosine - margin
-    losses = torch.where(target == 1, 1 - cosine, torch.where((target == -1) & (excess >= 0), excess, 0))
+    losses = torch.where(
+        target == 1,
+        1 - cosine,
+        torch.where((target == -1) & (excess >= 0), excess, 0),
+    )
     return CosineEmbeddingNoneForward(
         losses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
     )
@@ -147,7 +151,11 @@ def _backward(
     dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
 ) -> CosineEmbeddingNoneGradients:
     dx1 = dx2 = None
-    dcosine = torch.where(target == 1, -dlosses, torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0))
+    dcosine = torch.where(
+        target == 1,
+        -dlosses,
+        torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0),
+    )
     dproduct = dcosine / norms
     if needs[0]:
         dx1 = torch.addcmul(
@@ -186,7 +194,11 @@ def cosine_embedding_none_atoms(
     norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
     cosine = product / norms
     excess = cosine - margin
-    losses = torch.where(target == 1, 1 - cosine, torch.where((target == -1) & (excess >= 0), excess, 0))
+    losses = torch.where(
+        target == 1,
+        1 - cosine,
+        torch.where((target == -1) & (excess >= 0), excess, 0),
+    )
     return CosineEmbeddingNoneAtoms(
         _restored(product, 0, N_dims), _restored(norms, 0, N_dims), _restored(cosine, 0, N_dims),
         _restored(excess, 0, N_dims), _restored(losses, 0, N_dims),

@@ -96,7 +96,11 @@ def _forward(x1, x2, target, margin, eps) -> CosineEmbeddingSumForward:
     losses_norms = torch.sqrt(losses_norms_term * losses_norms_term_2)
     losses_cosine = losses_product / losses_norms
     losses_excess = losses_cosine - margin
-    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
+    losses = torch.where(
+        target == 1,
+        1 - losses_cosine,
+        torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0),
+    )
     loss = losses.sum()
     return CosineEmbeddingSumForward(
         loss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine,
@@ -153,7 +157,11 @@ def _backward(
     margin, needs,
 ) -> CosineEmbeddingSumGradients:
     dx1 = dx2 = None
-    dlosses_cosine = torch.where(target == 1, -dloss, torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0))
+    dlosses_cosine = torch.where(
+        target == 1,
+        -dloss,
+        torch.where((target == -1) & (losses_cosine - margin >= 0), dloss, 0),
+    )
     dlosses_product = dlosses_cosine / losses_norms
     if needs[0]:
         dx1 = torch.addcmul(
@@ -193,7 +201,11 @@ def cosine_embedding_sum_atoms(
     losses_norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
     losses_cosine = losses_product / losses_norms
     losses_excess = losses_cosine - margin
-    losses = torch.where(target == 1, 1 - losses_cosine, torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0))
+    losses = torch.where(
+        target == 1,
+        1 - losses_cosine,
+        torch.where((target == -1) & (losses_excess >= 0), losses_excess, 0),
+    )
     loss = losses.sum()
     return CosineEmbeddingSumAtoms(
         _restored(losses_product, 0, N_dims), _restored(losses_norms, 0, N_dims),
@@ -237,17 +249,25 @@ def cosine_embedding_sum_chain(
         losses_product, losses_norms, losses_cosine, losses_excess, losses = _merged(0, 0, losses_product, losses_norms, losses_cosine, losses_excess, losses)
     N = x1.shape[0]
     dlosses = dloss.expand(N)
-    dlosses_excess = torch.where(target == 1, 0, torch.where((target == -1) & (losses_excess >= 0), dlosses, 0))
+    dlosses_excess = torch.where(
+        target == 1,
+        0,
+        torch.where((target == -1) & (losses_excess >= 0), dlosses, 0),
+    )
     dlosses_cosine = dlosses_excess + torch.where(target == 1, -dlosses, 0)
     dlosses_norms = -dlosses_cosine * losses_cosine / losses_norms
     dlosses_product = dlosses_cosine / losses_norms
     dx1 = (
         dlosses_product[:, None] * x2
-        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
+        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * (
+            (x2 ** 2).sum(1, keepdim=True) + eps
+        ) * x1
     )
     dx2 = (
         dlosses_product[:, None] * x1
-        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
+        + 2 * (dlosses_norms / (2 * losses_norms))[:, None] * (
+            (x1 ** 2).sum(1, keepdim=True) + eps
+        ) * x2
     )
     return CosineEmbeddingSumChain(
         _restored(dlosses_product, 0, N_dims), _restored(dlosses_norms, 0, N_dims),

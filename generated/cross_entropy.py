@@ -116,11 +116,24 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
     losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
     losses_counted_sum = weight[labels]
-    losses_counted = torch.where(labels_kept != 0, losses_counted_sum, 0)
-    losses_picked = torch.where(labels_kept != 0, losses_counted * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    losses_smoothing = (torch.where(labels_kept != 0, label_smoothing / C * (weight[:, None] * losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    labels_kept_is_not_0 = labels_kept != 0
+    losses_counted = torch.where(labels_kept_is_not_0, losses_counted_sum, 0)
+    losses_picked = torch.where(
+        labels_kept_is_not_0,
+        losses_counted * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    losses_smoothing = (
+        torch.where(
+            labels_kept_is_not_0,
+            label_smoothing / C * (weight[:, None] * losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     losses = (label_smoothing - 1) * losses_picked - losses_smoothing
-    counted = torch.where(labels_kept != 0, losses_counted_sum, 0)
+    counted = torch.where(labels_kept_is_not_0, losses_counted_sum, 0)
     counted_sum = counted.sum()
     loss = losses.sum() / counted_sum
     return CrossEntropyForward(
@@ -181,8 +194,24 @@ def _backward(
     dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum, label_smoothing,
 ) -> CrossEntropyGradients:
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, losses_counted[:, None], alpha=1 - label_smoothing) * losses_probs, weight[:, None], alpha=-(label_smoothing / C))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / counted_sum * losses_counted, 0).unsqueeze(1))
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum, 0) * torch.add(
+        torch.add(
+            label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+            losses_counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * losses_probs,
+        weight[:, None],
+        alpha=-(label_smoothing / C),
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(
+            labels_kept != 0,
+            dloss * (label_smoothing - 1) / counted_sum * losses_counted,
+            0,
+        ).unsqueeze(1),
+    )
     return CrossEntropyGradients(dlogits)
 
 
@@ -217,8 +246,20 @@ def cross_entropy_atoms(
     losses_probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     losses_logprobs = torch.log(losses_probs)
     losses_counted = torch.where(labels_kept != 0, weight[labels], 0)
-    losses_picked = torch.where(labels_kept != 0, losses_counted * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    losses_smoothing = (torch.where(labels_kept != 0, 1 / C * label_smoothing * (weight[:, None] * losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    losses_picked = torch.where(
+        labels_kept != 0,
+        losses_counted * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    losses_smoothing = (
+        torch.where(
+            labels_kept != 0,
+            1 / C * label_smoothing * (weight[:, None] * losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     losses = (label_smoothing - 1) * losses_picked - losses_smoothing
     counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = losses.sum() / counted.sum()
@@ -281,13 +322,27 @@ def cross_entropy_chain(
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlosses_smoothing = -dlosses
     dlosses_picked = (label_smoothing - 1) * dlosses
-    dlosses_counted = torch.where(labels_kept != 0, dlosses_picked * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    dlosses_logprobs = torch.where(labels_kept[:, None] != 0, 1 / C * label_smoothing * dlosses_smoothing[:, None], 0) * weight[:, None]
-    dlosses_logprobs.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dlosses_picked * losses_counted, 0).unsqueeze(1))
+    dlosses_counted = torch.where(
+        labels_kept != 0,
+        dlosses_picked * losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    dlosses_logprobs = torch.where(
+        labels_kept[:, None] != 0,
+        1 / C * label_smoothing * dlosses_smoothing[:, None],
+        0,
+    ) * weight[:, None]
+    dlosses_logprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(labels_kept != 0, dlosses_picked * losses_counted, 0).unsqueeze(1),
+    )
     dlosses_probs = dlosses_logprobs / losses_probs
     dlogits = (
         dlosses_probs * losses_probs
-        - (dlosses_probs * losses_probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
+        - (
+            dlosses_probs * losses_probs / torch.exp(logits).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropyChain(
         _restored(dlosses_probs, 2, S_dims), _restored(dlosses_logprobs, 2, S_dims),

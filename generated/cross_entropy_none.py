@@ -118,9 +118,22 @@ def _forward(logits, labels, weight, label_smoothing, ignore_index) -> CrossEntr
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
     logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
-    picked = torch.where(labels_kept != 0, counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    smoothing = (torch.where(labels_kept != 0, label_smoothing / C * (weight[:, None] * logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    labels_kept_is_not_0 = labels_kept != 0
+    counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
+    picked = torch.where(
+        labels_kept_is_not_0,
+        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    smoothing = (
+        torch.where(
+            labels_kept_is_not_0,
+            label_smoothing / C * (weight[:, None] * logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     losses = (label_smoothing - 1) * picked - smoothing
     return CrossEntropyNoneForward(
         losses, labels, labels_kept, weight, probs, counted, label_smoothing,
@@ -173,8 +186,20 @@ def _backward(
     dlosses, labels, labels_kept, weight, probs, counted, label_smoothing,
 ) -> CrossEntropyNoneGradients:
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, counted[:, None], alpha=1 - label_smoothing) * probs, weight[:, None], alpha=-(label_smoothing / C))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, (label_smoothing - 1) * dlosses * counted, 0).unsqueeze(1))
+    dlogits = torch.where(labels_kept[:, None] != 0, dlosses[:, None], 0) * torch.add(
+        torch.add(
+            label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+            counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * probs,
+        weight[:, None],
+        alpha=-(label_smoothing / C),
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(labels_kept != 0, (label_smoothing - 1) * dlosses * counted, 0).unsqueeze(1),
+    )
     return CrossEntropyNoneGradients(dlogits)
 
 
@@ -207,8 +232,20 @@ def cross_entropy_none_atoms(
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     logprobs = torch.log(probs)
     counted = torch.where(labels_kept != 0, weight[labels], 0)
-    picked = torch.where(labels_kept != 0, counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    smoothing = (torch.where(labels_kept != 0, 1 / C * label_smoothing * (weight[:, None] * logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    picked = torch.where(
+        labels_kept != 0,
+        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    smoothing = (
+        torch.where(
+            labels_kept != 0,
+            1 / C * label_smoothing * (weight[:, None] * logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     losses = (label_smoothing - 1) * picked - smoothing
     return CrossEntropyNoneAtoms(
         _restored(probs, 2, S_dims), _restored(logprobs, 2, S_dims), _restored(counted, 1, S_dims),
@@ -259,13 +296,27 @@ def cross_entropy_none_chain(
     labels, labels_kept = _split_label("labels", labels, ignore_index, dlosses.dtype, C)
     dsmoothing = -dlosses
     dpicked = (label_smoothing - 1) * dlosses
-    dcounted = torch.where(labels_kept != 0, dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    dlogprobs = torch.where(labels_kept[:, None] != 0, 1 / C * label_smoothing * dsmoothing[:, None], 0) * weight[:, None]
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1))
+    dcounted = torch.where(
+        labels_kept != 0,
+        dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    dlogprobs = torch.where(
+        labels_kept[:, None] != 0,
+        1 / C * label_smoothing * dsmoothing[:, None],
+        0,
+    ) * weight[:, None]
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1),
+    )
     dprobs = dlogprobs / probs
     dlogits = (
         dprobs * probs
-        - (dprobs * probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
+        - (
+            dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropyNoneChain(
         _restored(dprobs, 2, S_dims), _restored(dlogprobs, 2, S_dims),

@@ -157,7 +157,9 @@ def _backward(
     S = target.shape[2]
     dlogits = dtarget = None
     if needs[0]:
-        dlosses_logprobs = dloss / N / S * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+        dlosses_logprobs = dloss / N / S * weight[:, None] * (
+            (label_smoothing - 1) * target - label_smoothing / C
+        )
         dlogits = torch.addcmul(
             dlosses_logprobs,
             dlosses_logprobs.sum(1, keepdim=True),
@@ -252,7 +254,9 @@ def cross_entropy_probabilities_chain(
     dlosses_probs = dlosses_logprobs / losses_probs
     dlogits = (
         dlosses_probs * losses_probs
-        - (dlosses_probs * losses_probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
+        - (
+            dlosses_probs * losses_probs / torch.exp(logits).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(logits)
     )
     dtarget = (1 - label_smoothing) * dlosses_smoothed
     return CrossEntropyProbabilitiesChain(

@@ -156,7 +156,9 @@ def _backward(
     C = target.shape[1]
     dlogits = dtarget = None
     if needs[0]:
-        dlogprobs = weight[:, None] * dlosses[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+        dlogprobs = weight[:, None] * dlosses[:, None] * (
+            (label_smoothing - 1) * target - label_smoothing / C
+        )
         dlogits = torch.addcmul(
             dlogprobs,
             dlogprobs.sum(1, keepdim=True),
@@ -238,7 +240,9 @@ def cross_entropy_probabilities_none_chain(
     dprobs = dlogprobs / probs
     dlogits = (
         dprobs * probs
-        - (dprobs * probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
+        - (
+            dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(logits)
     )
     dtarget = (1 - label_smoothing) * dsmoothed
     return CrossEntropyProbabilitiesNoneChain(

@@ -124,11 +124,24 @@ def _forward(
     loss_losses_probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
     loss_losses_logprobs = capped_shifted - torch.log(exp_capped_sum_scaled[:, None])
     loss_losses_counted_sum = weight[labels]
-    loss_losses_counted = torch.where(labels_kept != 0, loss_losses_counted_sum, 0)
-    loss_losses_picked = torch.where(labels_kept != 0, loss_losses_counted * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    loss_losses_smoothing = (torch.where(labels_kept != 0, label_smoothing / C * (weight[:, None] * loss_losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    labels_kept_is_not_0 = labels_kept != 0
+    loss_losses_counted = torch.where(labels_kept_is_not_0, loss_losses_counted_sum, 0)
+    loss_losses_picked = torch.where(
+        labels_kept_is_not_0,
+        loss_losses_counted * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    loss_losses_smoothing = (
+        torch.where(
+            labels_kept_is_not_0,
+            label_smoothing / C * (weight[:, None] * loss_losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     loss_losses = (label_smoothing - 1) * loss_losses_picked - loss_losses_smoothing
-    loss_counted = torch.where(labels_kept != 0, loss_losses_counted_sum, 0)
+    loss_counted = torch.where(labels_kept_is_not_0, loss_losses_counted_sum, 0)
     loss_counted_sum = loss_counted.sum()
     loss = loss_losses.sum() / loss_counted_sum
     return CrossEntropySoftcapForward(
@@ -197,8 +210,28 @@ def _backward(
     loss_counted_sum, label_smoothing, cap,
 ) -> CrossEntropySoftcapGradients:
     C = logits.shape[1]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * ((1 - torch.tanh(logits / cap) ** 2) * torch.add(torch.add(label_smoothing * weight[:, None].sum(0, keepdim=True) / C, loss_losses_counted[:, None], alpha=1 - label_smoothing) * loss_losses_probs, weight[:, None], alpha=-(label_smoothing / C)))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2), 0).unsqueeze(1))
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / loss_counted_sum, 0) * (
+        (1 - torch.tanh(logits / cap) ** 2) * torch.add(
+            torch.add(
+                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                loss_losses_counted[:, None],
+                alpha=1 - label_smoothing,
+            ) * loss_losses_probs,
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(
+            labels_kept != 0,
+            dloss * (label_smoothing - 1) / loss_counted_sum * loss_losses_counted * (
+                1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
+            ),
+            0,
+        ).unsqueeze(1),
+    )
     return CrossEntropySoftcapGradients(dlogits)
 
 
@@ -235,8 +268,20 @@ def cross_entropy_softcap_atoms(
     loss_losses_probs = torch.exp(capped) / torch.exp(capped).sum(1, keepdim=True)
     loss_losses_logprobs = torch.log(loss_losses_probs)
     loss_losses_counted = torch.where(labels_kept != 0, weight[labels], 0)
-    loss_losses_picked = torch.where(labels_kept != 0, loss_losses_counted * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    loss_losses_smoothing = (torch.where(labels_kept != 0, 1 / C * label_smoothing * (weight[:, None] * loss_losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    loss_losses_picked = torch.where(
+        labels_kept != 0,
+        loss_losses_counted * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    loss_losses_smoothing = (
+        torch.where(
+            labels_kept != 0,
+            1 / C * label_smoothing * (weight[:, None] * loss_losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     loss_losses = (label_smoothing - 1) * loss_losses_picked - loss_losses_smoothing
     loss_counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = loss_losses.sum() / loss_counted.sum()
@@ -305,13 +350,27 @@ def cross_entropy_softcap_chain(
     dloss_losses = (dloss / loss_counted.sum((0, 1), keepdim=True)).expand(N, S)
     dloss_losses_smoothing = -dloss_losses
     dloss_losses_picked = (label_smoothing - 1) * dloss_losses
-    dloss_losses_counted = torch.where(labels_kept != 0, dloss_losses_picked * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    dloss_losses_logprobs = torch.where(labels_kept[:, None] != 0, 1 / C * label_smoothing * dloss_losses_smoothing[:, None], 0) * weight[:, None]
-    dloss_losses_logprobs.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss_losses_picked * loss_losses_counted, 0).unsqueeze(1))
+    dloss_losses_counted = torch.where(
+        labels_kept != 0,
+        dloss_losses_picked * loss_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    dloss_losses_logprobs = torch.where(
+        labels_kept[:, None] != 0,
+        1 / C * label_smoothing * dloss_losses_smoothing[:, None],
+        0,
+    ) * weight[:, None]
+    dloss_losses_logprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(labels_kept != 0, dloss_losses_picked * loss_losses_counted, 0).unsqueeze(1),
+    )
     dloss_losses_probs = dloss_losses_logprobs / loss_losses_probs
     dcapped = (
         dloss_losses_probs * loss_losses_probs
-        - (dloss_losses_probs * loss_losses_probs / torch.exp(capped).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(capped)
+        - (
+            dloss_losses_probs * loss_losses_probs / torch.exp(capped).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(capped)
     )
     dlogits = dcapped * (1 - torch.tanh(logits / cap) ** 2)
     return CrossEntropySoftcapChain(
@@ -343,8 +402,20 @@ def _plain_forward(logits, labels, cap) -> tuple:
 def _plain_backward(dloss, logits, labels, loss_losses_probs, cap) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
-    dlogits = loss_losses_probs * torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits / cap))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap))).unsqueeze(1))
+    dlogits = loss_losses_probs * torch.ops.aten.tanh_backward(
+        dloss / N / S,
+        torch.tanh(logits / cap),
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            -torch.ops.aten.tanh_backward(
+                dloss / N / S,
+                torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap),
+            )
+        ).unsqueeze(1),
+    )
     return (dlogits,)
 
 

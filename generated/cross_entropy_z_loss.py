@@ -125,16 +125,29 @@ def _forward(
     entropy_losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
     entropy_losses_logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
     entropy_losses_counted_sum = weight[labels]
-    entropy_losses_counted = torch.where(labels_kept != 0, entropy_losses_counted_sum, 0)
-    entropy_losses_picked = torch.where(labels_kept != 0, entropy_losses_counted * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    entropy_losses_smoothing = (torch.where(labels_kept != 0, label_smoothing / C * (weight[:, None] * entropy_losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    labels_kept_is_not_0 = labels_kept != 0
+    entropy_losses_counted = torch.where(labels_kept_is_not_0, entropy_losses_counted_sum, 0)
+    entropy_losses_picked = torch.where(
+        labels_kept_is_not_0,
+        entropy_losses_counted * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    entropy_losses_smoothing = (
+        torch.where(
+            labels_kept_is_not_0,
+            label_smoothing / C * (weight[:, None] * entropy_losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     entropy_losses = (label_smoothing - 1) * entropy_losses_picked - entropy_losses_smoothing
-    entropy_counted = torch.where(labels_kept != 0, entropy_losses_counted_sum, 0)
+    entropy_counted = torch.where(labels_kept_is_not_0, entropy_losses_counted_sum, 0)
     entropy_counted_sum = entropy_counted.sum()
     entropy = entropy_losses.sum() / entropy_counted_sum
     log_z = logits_max[:, 0] + torch.log(exp_logits_sum_scaled)
-    excess_sum = (labels_kept != 0).to(logits.dtype).sum()
-    excess = torch.where(labels_kept != 0, log_z ** 2, 0).sum() / excess_sum
+    excess_sum = (labels_kept_is_not_0).to(logits.dtype).sum()
+    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / excess_sum
     loss = entropy + excess * z_weight
     return CrossEntropyZLossForward(
         loss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
@@ -200,8 +213,36 @@ def _backward(
     entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
 ) -> CrossEntropyZLossGradients:
     C = weight.shape[0]
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss * torch.addcmul(torch.addcmul(torch.addcmul(label_smoothing * weight[:, None].sum(0, keepdim=True) / C / entropy_counted_sum, (1 - label_smoothing) / entropy_counted_sum, entropy_losses_counted[:, None]), 2 * z_weight / excess_sum, log_z[:, None]) * entropy_losses_probs, label_smoothing / C / entropy_counted_sum, weight[:, None], value=-1), 0)
-    dlogits.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted, 0).unsqueeze(1))
+    dlogits = torch.where(
+        labels_kept[:, None] != 0,
+        dloss * torch.addcmul(
+            torch.addcmul(
+                torch.addcmul(
+                    label_smoothing * weight[:, None].sum(
+                        0,
+                        keepdim=True,
+                    ) / C / entropy_counted_sum,
+                    (1 - label_smoothing) / entropy_counted_sum,
+                    entropy_losses_counted[:, None],
+                ),
+                2 * z_weight / excess_sum,
+                log_z[:, None],
+            ) * entropy_losses_probs,
+            label_smoothing / C / entropy_counted_sum,
+            weight[:, None],
+            value=-1,
+        ),
+        0,
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(
+            labels_kept != 0,
+            dloss * (label_smoothing - 1) / entropy_counted_sum * entropy_losses_counted,
+            0,
+        ).unsqueeze(1),
+    )
     return CrossEntropyZLossGradients(dlogits)
 
 
@@ -239,13 +280,29 @@ def cross_entropy_z_loss_atoms(
     entropy_losses_probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
     entropy_losses_logprobs = torch.log(entropy_losses_probs)
     entropy_losses_counted = torch.where(labels_kept != 0, weight[labels], 0)
-    entropy_losses_picked = torch.where(labels_kept != 0, entropy_losses_counted * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    entropy_losses_smoothing = (torch.where(labels_kept != 0, 1 / C * label_smoothing * (weight[:, None] * entropy_losses_logprobs).sum(1), 0) if label_smoothing != 0 else logits.new_full((N, S), 0))
+    entropy_losses_picked = torch.where(
+        labels_kept != 0,
+        entropy_losses_counted * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    entropy_losses_smoothing = (
+        torch.where(
+            labels_kept != 0,
+            1 / C * label_smoothing * (weight[:, None] * entropy_losses_logprobs).sum(1),
+            0,
+        )
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
+    )
     entropy_losses = (label_smoothing - 1) * entropy_losses_picked - entropy_losses_smoothing
     entropy_counted = torch.where(labels_kept != 0, weight[labels], 0)
     entropy = entropy_losses.sum() / entropy_counted.sum()
     log_z = torch.log(torch.exp(logits).sum(1))
-    excess = torch.where(labels_kept != 0, log_z ** 2, 0).sum() / (labels_kept != 0).to(logits.dtype).sum()
+    excess = torch.where(
+        labels_kept != 0,
+        log_z ** 2,
+        0,
+    ).sum() / (labels_kept != 0).to(logits.dtype).sum()
     loss = entropy + excess * z_weight
     return CrossEntropyZLossAtoms(
         _restored(entropy_losses_probs, 2, S_dims), _restored(entropy_losses_logprobs, 2, S_dims),
@@ -319,20 +376,44 @@ def cross_entropy_z_loss_chain(
         weight = dloss.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
     dexcess = dloss * z_weight
-    dlog_z = torch.where(labels_kept != 0, 2 * dexcess / (labels_kept != 0).to(dloss.dtype).sum((0, 1), keepdim=True) * log_z, 0)
+    dlog_z = torch.where(
+        labels_kept != 0,
+        2 * dexcess / (labels_kept != 0).to(dloss.dtype).sum((0, 1), keepdim=True) * log_z,
+        0,
+    )
     dentropy = dloss
-    dentropy_counted = (-dentropy * entropy / entropy_counted.sum((0, 1), keepdim=True)).expand(N, S)
+    dentropy_counted = (
+        -dentropy * entropy / entropy_counted.sum((0, 1), keepdim=True)
+    ).expand(N, S)
     dentropy_losses = (dentropy / entropy_counted.sum((0, 1), keepdim=True)).expand(N, S)
     dentropy_losses_smoothing = -dentropy_losses
     dentropy_losses_picked = (label_smoothing - 1) * dentropy_losses
-    dentropy_losses_counted = torch.where(labels_kept != 0, dentropy_losses_picked * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    dentropy_losses_logprobs = torch.where(labels_kept[:, None] != 0, 1 / C * label_smoothing * dentropy_losses_smoothing[:, None], 0) * weight[:, None]
-    dentropy_losses_logprobs.scatter_add_(1, labels.unsqueeze(1), torch.where(labels_kept != 0, dentropy_losses_picked * entropy_losses_counted, 0).unsqueeze(1))
+    dentropy_losses_counted = torch.where(
+        labels_kept != 0,
+        dentropy_losses_picked * entropy_losses_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    dentropy_losses_logprobs = torch.where(
+        labels_kept[:, None] != 0,
+        1 / C * label_smoothing * dentropy_losses_smoothing[:, None],
+        0,
+    ) * weight[:, None]
+    dentropy_losses_logprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        torch.where(
+            labels_kept != 0,
+            dentropy_losses_picked * entropy_losses_counted,
+            0,
+        ).unsqueeze(1),
+    )
     dentropy_losses_probs = dentropy_losses_logprobs / entropy_losses_probs
     dlogits = (
         (dlog_z / torch.exp(logits).sum(1))[:, None] * torch.exp(logits)
         + dentropy_losses_probs * entropy_losses_probs
-        - (dentropy_losses_probs * entropy_losses_probs / torch.exp(logits).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(logits)
+        - (
+            dentropy_losses_probs * entropy_losses_probs / torch.exp(logits).sum(1, keepdim=True)
+        ).sum(1, keepdim=True) * torch.exp(logits)
     )
     return CrossEntropyZLossChain(
         _restored(dentropy_losses_probs, 2, S_dims),
@@ -353,13 +434,14 @@ def _plain_forward(logits, labels, z_weight) -> tuple:
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     entropy_losses_probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
+    log_exp_logits_sum_scaled = torch.log(exp_logits_sum_scaled)
     entropy_losses_picked = (
         logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
-        - torch.log(exp_logits_sum_scaled)
+        - log_exp_logits_sum_scaled
     )
     entropy_losses = -entropy_losses_picked
     entropy = entropy_losses.sum() / N / S
-    log_z = logits_max[:, 0] + torch.log(exp_logits_sum_scaled)
+    log_z = logits_max[:, 0] + log_exp_logits_sum_scaled
     excess = (log_z ** 2).sum() / N / S
     loss = entropy + excess * z_weight
     return (loss, labels, entropy_losses_probs, log_z, z_weight)

@@ -74,7 +74,7 @@ def elu_forward(x: Tensor, alpha: float = 1) -> EluForward:
 
 
 def _forward(x, alpha) -> EluForward:
-    y = torch.where(x <= 0, alpha * torch.expm1(x), x)
+    y = torch.add(x.clamp(min=0), torch.expm1(x.clamp(max=0)), alpha=alpha)
     return EluForward(y, x, alpha)
 
 
@@ -102,7 +102,7 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> EluGradients:
 
 
 def _backward(dy, x, alpha) -> EluGradients:
-    dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
+    dx = torch.ops.aten.elu_backward(dy, alpha, 1, 1, False, x)
     return EluGradients(dx)
 
 

@@ -70,7 +70,7 @@ def entropy_forward(probs: Tensor) -> EntropyForward:
 
 
 def _forward(probs) -> EntropyForward:
-    information = torch.where(probs == 0, 0, torch.log(probs) * probs)
+    information = torch.ops.aten.threshold_backward(torch.log(probs) * probs, torch.abs(probs), 0)
     uncertainty = -information.sum(1)
     return EntropyForward(uncertainty, probs)
 
@@ -98,7 +98,11 @@ def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
 
 
 def _backward(duncertainty, probs) -> EntropyGradients:
-    dprobs = -torch.where(probs == 0, 0, duncertainty[:, None] * (torch.log(probs) + 1))
+    dprobs = -torch.ops.aten.threshold_backward(
+        duncertainty[:, None] * (torch.log(probs) + 1),
+        torch.abs(probs),
+        0,
+    )
     return EntropyGradients(dprobs)
 
 

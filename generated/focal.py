@@ -145,7 +145,11 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalGradients:
     N = logits.shape[0]
     dlogits = dtarget = None
     losses_probs_again = torch.sigmoid(logits)
-    losses_balance_again = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dloss.new_full((N,), 1))
+    losses_balance_again = (
+        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        if alpha >= 0
+        else dloss.new_full((N,), 1)
+    )
     losses_entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again = torch.addcmul(
         1 - losses_probs_again * target,
@@ -157,9 +161,25 @@ def _backward(dloss, logits, target, alpha, gamma, needs) -> FocalGradients:
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
     dlosses = (dloss / N).expand(N)
     if needs[0]:
-        dlogits = dlosses * losses_balance_again * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target), losses_probs_again), power_gamma_losses_term_2, torch.addcmul(losses_probs_again * (1 - target), target, 1 - losses_probs_again, value=-1))
+        dlogits = dlosses * losses_balance_again * torch.addcmul(
+            torch.ops.aten.sigmoid_backward(
+                gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * target),
+                losses_probs_again,
+            ),
+            power_gamma_losses_term_2,
+            torch.addcmul(losses_probs_again * (1 - target), target, 1 - losses_probs_again, value=-1),
+        )
     if needs[1]:
-        dtarget = dlosses * torch.add(losses_balance_again * torch.addcmul(gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again), power_gamma_losses_term_2, logits, value=-1), losses_entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
+        dtarget = dlosses * torch.add(
+            losses_balance_again * torch.addcmul(
+                gamma * losses_entropies_again * power_gamma_losses_term * (1 - 2 * losses_probs_again),
+                power_gamma_losses_term_2,
+                logits,
+                value=-1,
+            ),
+            losses_entropies_again * power_gamma_losses_term_2,
+            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+        )
     return FocalGradients(dlogits, dtarget)
 
 
@@ -256,17 +276,23 @@ def focal_chain(
     dlosses = (1 / N * dloss).expand(N)
     dlosses_entropies = dlosses * (1 - losses_met) ** gamma * losses_balance
     dlosses_entropies_likelihood = -dlosses_entropies
-    dlosses_entropies_probs = dlosses_entropies_likelihood * (target / losses_entropies_probs - (1 - target) / (1 - losses_entropies_probs))
+    dlosses_entropies_probs = dlosses_entropies_likelihood * (
+        target / losses_entropies_probs - (1 - target) / (1 - losses_entropies_probs)
+    )
     dlosses_balance = dlosses * (1 - losses_met) ** gamma * losses_entropies
     dlosses_balanced = (dlosses_balance if alpha >= 0 else dloss.new_full((N,), 0))
-    dlosses_met = -gamma * dlosses * (1 - losses_met) ** (gamma - 1) * losses_balance * losses_entropies
+    dlosses_met = -gamma * dlosses * (
+        1 - losses_met
+    ) ** (gamma - 1) * losses_balance * losses_entropies
     dlosses_probs = dlosses_met * (2 * target - 1)
     dlogits = (
-        - dlosses_entropies_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
+        -dlosses_entropies_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
         - dlosses_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     )
     dtarget = (
-        dlosses_entropies_likelihood * (torch.log(losses_entropies_probs) - torch.log(1 - losses_entropies_probs))
+        dlosses_entropies_likelihood * (
+            torch.log(losses_entropies_probs) - torch.log(1 - losses_entropies_probs)
+        )
         + (2 * alpha - 1) * dlosses_balanced
         + dlosses_met * (2 * losses_probs - 1)
     )

@@ -144,7 +144,11 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
     N = dlosses.shape[0]
     dlogits = dtarget = None
     probs_again = torch.sigmoid(logits)
-    balance_again = (torch.add(alpha * target, 1 - target, alpha=1 - alpha) if alpha >= 0 else dlosses.new_full((N,), 1))
+    balance_again = (
+        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        if alpha >= 0
+        else dlosses.new_full((N,), 1)
+    )
     entropies_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again = torch.addcmul(
         1 - probs_again * target,
@@ -155,9 +159,25 @@ def _backward(dlosses, logits, target, alpha, gamma, needs) -> FocalNoneGradient
     power_gamma_losses_term_2 = losses_term_again ** gamma
     power_gamma_losses_term = losses_term_again ** (gamma - 1)
     if needs[0]:
-        dlogits = balance_again * dlosses * torch.addcmul(torch.ops.aten.sigmoid_backward(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target), probs_again), power_gamma_losses_term_2, torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1))
+        dlogits = balance_again * dlosses * torch.addcmul(
+            torch.ops.aten.sigmoid_backward(
+                gamma * entropies_again * power_gamma_losses_term * (1 - 2 * target),
+                probs_again,
+            ),
+            power_gamma_losses_term_2,
+            torch.addcmul(probs_again * (1 - target), target, 1 - probs_again, value=-1),
+        )
     if needs[1]:
-        dtarget = dlosses * torch.add(balance_again * torch.addcmul(gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again), power_gamma_losses_term_2, logits, value=-1), entropies_again * power_gamma_losses_term_2, alpha=(2 * alpha - 1 if alpha >= 0 else 0))
+        dtarget = dlosses * torch.add(
+            balance_again * torch.addcmul(
+                gamma * entropies_again * power_gamma_losses_term * (1 - 2 * probs_again),
+                power_gamma_losses_term_2,
+                logits,
+                value=-1,
+            ),
+            entropies_again * power_gamma_losses_term_2,
+            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+        )
     return FocalNoneGradients(dlogits, dtarget)
 
 
@@ -240,13 +260,15 @@ def focal_none_chain(
     N = dlosses.shape[0]
     dentropies = dlosses * (1 - met) ** gamma * balance
     dentropies_likelihood = -dentropies
-    dentropies_probs = dentropies_likelihood * (target / entropies_probs - (1 - target) / (1 - entropies_probs))
+    dentropies_probs = dentropies_likelihood * (
+        target / entropies_probs - (1 - target) / (1 - entropies_probs)
+    )
     dbalance = dlosses * (1 - met) ** gamma * entropies
     dbalanced = (dbalance if alpha >= 0 else dlosses.new_full((N,), 0))
     dmet = -gamma * dlosses * (1 - met) ** (gamma - 1) * balance * entropies
     dprobs = dmet * (2 * target - 1)
     dlogits = (
-        - dentropies_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
+        -dentropies_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
         - dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     )
     dtarget = (

@@ -73,7 +73,7 @@ def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
 
 
 def _forward(gate, x) -> GEGLUForward:
-    y = gate * x * (torch.erf(0.7071067811865476 * gate) + 1) / 2
+    y = gate * x * (torch.erf(math.sqrt(2) / 2 * gate) + 1) / 2
     return GEGLUForward(y, gate, x)
 
 
@@ -104,9 +104,13 @@ def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> GEGLUGradients:
 
 def _backward(dy, gate, x, needs) -> GEGLUGradients:
     dgate = dx = None
-    erf_gate = torch.erf(0.7071067811865476 * gate)
+    erf_gate = torch.erf(math.sqrt(2) / 2 * gate)
     if needs[0]:
-        dgate = dy * x * torch.add(erf_gate + 1, torch.exp(-gate ** 2 / 2) * gate, alpha=0.7978845608028654) / 2
+        dgate = dy * x * torch.add(
+            erf_gate + 1,
+            torch.exp(-gate ** 2 / 2) * gate,
+            alpha=math.sqrt(2 / math.pi),
+        ) / 2
     if needs[1]:
         dx = dy * gate * (erf_gate + 1) / 2
     return GEGLUGradients(dgate, dx)
@@ -123,7 +127,7 @@ def geglu_atoms(gate: Tensor, x: Tensor) -> GEGLUAtoms:
     Shapes: gate (*N,), x (*N,).
     """
     _, N_dims, gate, x = _arguments(gate, x)
-    opened = 1 / 2 * gate * (torch.erf(0.7071067811865476 * gate) + 1)
+    opened = 1 / 2 * gate * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
     y = opened * x
     return GEGLUAtoms(_restored(opened, 0, N_dims), _restored(y, 0, N_dims))
 
@@ -149,7 +153,11 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) 
     if len(N_dims) != 1:
         dy, opened, y = _merged(0, 0, dy, opened, y)
     dopened = dy * x
-    dgate = dopened * (1 / 2 * torch.erf(0.7071067811865476 * gate) + 0.5 + 0.3989422804014327 * (torch.exp(-1 / 2 * gate ** 2) * gate))
+    dgate = dopened * (
+        1 / 2 * torch.erf(math.sqrt(2) / 2 * gate)
+        + 0.5
+        + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * gate ** 2) * gate)
+    )
     dx = dy * opened
     return GEGLUChain(
         _restored(dopened, 0, N_dims), _restored(dy, 0, N_dims), _restored(dgate, 0, N_dims),

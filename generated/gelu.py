@@ -67,7 +67,7 @@ def gelu_forward(x: Tensor) -> GELUForward:
 
 
 def _forward(x) -> GELUForward:
-    y = x * (torch.erf(0.7071067811865476 * x) + 1) / 2
+    y = x * (torch.erf(math.sqrt(2) / 2 * x) + 1) / 2
     return GELUForward(y, x)
 
 
@@ -93,7 +93,11 @@ def gelu_backward(dy: Tensor, x: Tensor) -> GELUGradients:
 
 
 def _backward(dy, x) -> GELUGradients:
-    dx = dy * torch.add(torch.erf(0.7071067811865476 * x) + 1, torch.exp(-x ** 2 / 2) * x, alpha=0.7978845608028654) / 2
+    dx = dy * torch.add(
+        torch.erf(math.sqrt(2) / 2 * x) + 1,
+        torch.exp(-x ** 2 / 2) * x,
+        alpha=math.sqrt(2 / math.pi),
+    ) / 2
     return GELUGradients(dx)
 
 
@@ -107,7 +111,7 @@ def gelu_atoms(x: Tensor) -> GELUAtoms:
     Shapes: x (*N,).
     """
     _, N_dims, x = _arguments(x)
-    y = 1 / 2 * x * (torch.erf(0.7071067811865476 * x) + 1)
+    y = 1 / 2 * x * (torch.erf(math.sqrt(2) / 2 * x) + 1)
     return GELUAtoms(_restored(y, 0, N_dims))
 
 
@@ -128,7 +132,11 @@ def gelu_chain(dy: Tensor, x: Tensor, y: Tensor) -> GELUChain:
         dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, 0, dy, y)
-    dx = dy * (1 / 2 * torch.erf(0.7071067811865476 * x) + 0.5 + 0.3989422804014327 * (torch.exp(-1 / 2 * x ** 2) * x))
+    dx = dy * (
+        1 / 2 * torch.erf(math.sqrt(2) / 2 * x)
+        + 0.5
+        + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * x ** 2) * x)
+    )
     return GELUChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
 
 

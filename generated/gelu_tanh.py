@@ -68,7 +68,7 @@ def gelu_tanh_forward(x: Tensor) -> GELUTanhForward:
 
 
 def _forward(x) -> GELUTanhForward:
-    t = torch.tanh(0.7978845608028654 * torch.add(x, x ** 3, alpha=0.044715))
+    t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     y = x * (t + 1) / 2
     return GELUTanhForward(y, x)
 
@@ -95,8 +95,15 @@ def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
 
 
 def _backward(dy, x) -> GELUTanhGradients:
-    t_again = torch.tanh(0.7978845608028654 * torch.add(x, x ** 3, alpha=0.044715))
-    dx = dy * (t_again + torch.ops.aten.tanh_backward(0.7978845608028654 * (x * (0.134145 * x ** 2 + 1)), t_again) + 1) / 2
+    t_again = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
+    dx = dy * (
+        t_again
+        + torch.ops.aten.tanh_backward(
+            math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)),
+            t_again,
+        )
+        + 1
+    ) / 2
     return GELUTanhGradients(dx)
 
 
@@ -111,7 +118,7 @@ def gelu_tanh_atoms(x: Tensor) -> GELUTanhAtoms:
     Shapes: x (*N,).
     """
     _, N_dims, x = _arguments(x)
-    t = torch.tanh(0.7978845608028654 * (x + 0.044715 * x ** 3))
+    t = torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
     y = 1 / 2 * x * (t + 1)
     return GELUTanhAtoms(_restored(t, 0, N_dims), _restored(y, 0, N_dims))
 
@@ -138,7 +145,7 @@ def gelu_tanh_chain(dy: Tensor, x: Tensor, t: Tensor, y: Tensor) -> GELUTanhChai
     dt = 1 / 2 * dy * x
     dx = (
         dy * (1 / 2 * t + 0.5)
-        + 0.7978845608028654 * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
+        + math.sqrt(2 / math.pi) * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
     )
     return GELUTanhChain(
         _restored(dt, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx, 0, N_dims),

@@ -166,7 +166,19 @@ def _backward(dy, gain, inv_std, xhat, needs) -> GroupNormGradients:
         dbias = dy.sum((0, 2))
     if needs[0]:
         dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
-        dx = (inv_std * (torch.addcmul(dxhat, (gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat).sum(2, keepdim=True) / K / S, xhat, value=-1) - dxhat.sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
+        dx = (
+            inv_std * (
+                torch.addcmul(
+                    dxhat,
+                    (
+                        gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat
+                    ).sum(2, keepdim=True) / K / S,
+                    xhat,
+                    value=-1,
+                )
+                - dxhat.sum((2, 3), keepdim=True) / K / S
+            )
+        ).flatten(1, 2)
     if needs[1]:
         dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
     return GroupNormGradients(dx, dgain, dbias)
@@ -312,7 +324,17 @@ def _plain_backward(dy, inv_std, xhat) -> tuple:
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = dy.shape[2]
-    dx = (inv_std * (torch.addcmul(dy.unflatten(1, (groups, K)), (dy.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True) / K / S, xhat, value=-1) - dy.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S)).flatten(1, 2)
+    dx = (
+        inv_std * (
+            torch.addcmul(
+                dy.unflatten(1, (groups, K)),
+                (dy.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True) / K / S,
+                xhat,
+                value=-1,
+            )
+            - dy.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
+        )
+    ).flatten(1, 2)
     return (dx, None, None)
 
 

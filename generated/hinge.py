@@ -104,7 +104,7 @@ def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeGradients:
 
 def _backward(dloss, x, target) -> HingeGradients:
     N = x.shape[0]
-    dx = -torch.where(target * x >= 1, 0, dloss / N * target)
+    dx = -torch.ops.aten.threshold_backward(dloss / N * target, 1 - target * x, 0)
     return HingeGradients(dx)
 
 

@@ -102,7 +102,7 @@ def hinge_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> HingeNone
 
 
 def _backward(dlosses, x, target) -> HingeNoneGradients:
-    dx = -torch.where(target * x >= 1, 0, dlosses * target)
+    dx = -torch.ops.aten.threshold_backward(dlosses * target, 1 - target * x, 0)
     return HingeNoneGradients(dx)
 
 

@@ -101,7 +101,7 @@ def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGrad
 
 
 def _backward(dloss, x, target) -> HingeSumGradients:
-    dx = -torch.where(target * x >= 1, 0, dloss * target)
+    dx = -torch.ops.aten.threshold_backward(dloss * target, 1 - target * x, 0)
     return HingeSumGradients(dx)
 
 

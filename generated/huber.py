@@ -79,7 +79,8 @@ def _forward(x, target, delta) -> HuberForward:
     N = x.shape[0]
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(delta < losses_size, delta * (losses_size - delta / 2), losses_error ** 2 / 2)
+    losses_size_clamped = losses_size.clamp(max=delta)
+    losses = losses_size_clamped * torch.add(losses_size, losses_size_clamped, alpha=-0.5)
     loss = losses.sum() / N
     return HuberForward(loss, x, target, delta)
 
@@ -116,7 +117,7 @@ def huber_backward(dloss: Tensor, x: Tensor, target: Tensor, delta: float) -> Hu
 def _backward(dloss, x, target, delta, needs) -> HuberGradients:
     N = x.shape[0]
     dtarget = None
-    dx = dloss / N * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dx = dloss / N * (x - target).clamp(-delta, delta)
     if needs[1]:
         dtarget = -dx
     return HuberGradients(dx, dtarget)
@@ -140,7 +141,11 @@ def huber_atoms(x: Tensor, target: Tensor, delta: float = 1) -> HuberAtoms:
         raise ValueError("huber_atoms divides a number by N, which is 0")
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(delta < losses_size, delta * (losses_size - 1 / 2 * delta), 1 / 2 * losses_error ** 2)
+    losses = torch.where(
+        delta < losses_size,
+        delta * (losses_size - 1 / 2 * delta),
+        1 / 2 * losses_error ** 2,
+    )
     loss = 1 / N * losses.sum()
     return HuberAtoms(
         _restored(losses_error, 0, N_dims), _restored(losses_size, 0, N_dims),

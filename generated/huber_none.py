@@ -79,7 +79,8 @@ def huber_none_forward(x: Tensor, target: Tensor, delta: float = 1) -> HuberNone
 def _forward(x, target, delta) -> HuberNoneForward:
     error = x - target
     size = torch.abs(error)
-    losses = torch.where(delta < size, delta * (size - delta / 2), error ** 2 / 2)
+    size_clamped = size.clamp(max=delta)
+    losses = size_clamped * torch.add(size, size_clamped, alpha=-0.5)
     return HuberNoneForward(losses, x, target, delta)
 
 
@@ -116,7 +117,7 @@ def huber_none_backward(
 
 def _backward(dlosses, x, target, delta, needs) -> HuberNoneGradients:
     dtarget = None
-    dx = dlosses * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dx = dlosses * (x - target).clamp(-delta, delta)
     if needs[1]:
         dtarget = -dx
     return HuberNoneGradients(dx, dtarget)

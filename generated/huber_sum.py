@@ -77,7 +77,8 @@ def huber_sum_forward(x: Tensor, target: Tensor, delta: float = 1) -> HuberSumFo
 def _forward(x, target, delta) -> HuberSumForward:
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(delta < losses_size, delta * (losses_size - delta / 2), losses_error ** 2 / 2)
+    losses_size_clamped = losses_size.clamp(max=delta)
+    losses = losses_size_clamped * torch.add(losses_size, losses_size_clamped, alpha=-0.5)
     loss = losses.sum()
     return HuberSumForward(loss, x, target, delta)
 
@@ -113,7 +114,7 @@ def huber_sum_backward(dloss: Tensor, x: Tensor, target: Tensor, delta: float) -
 
 def _backward(dloss, x, target, delta, needs) -> HuberSumGradients:
     dtarget = None
-    dx = dloss * torch.where(delta < torch.abs(target - x), delta * torch.sign(x - target), x - target)
+    dx = dloss * (x - target).clamp(-delta, delta)
     if needs[1]:
         dtarget = -dx
     return HuberSumGradients(dx, dtarget)
@@ -134,7 +135,11 @@ def huber_sum_atoms(x: Tensor, target: Tensor, delta: float = 1) -> HuberSumAtom
     _, N_dims, x, target, delta = _arguments(x, target, delta)
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(delta < losses_size, delta * (losses_size - 1 / 2 * delta), 1 / 2 * losses_error ** 2)
+    losses = torch.where(
+        delta < losses_size,
+        delta * (losses_size - 1 / 2 * delta),
+        1 / 2 * losses_error ** 2,
+    )
     loss = losses.sum()
     return HuberSumAtoms(
         _restored(losses_error, 0, N_dims), _restored(losses_size, 0, N_dims),

@@ -263,7 +263,12 @@ def _plain_forward(x, eps) -> tuple:
 
 def _plain_backward(dy, inv_std, y) -> tuple:
     S = dy.shape[2]
-    dx = inv_std * torch.addcmul(dy - dy.sum(2, keepdim=True) / S, (dy * y).sum(2, keepdim=True) / S, y, value=-1)
+    dx = inv_std * torch.addcmul(
+        dy - dy.sum(2, keepdim=True) / S,
+        (dy * y).sum(2, keepdim=True) / S,
+        y,
+        value=-1,
+    )
     return (dx, None, None)
 
 

@@ -75,13 +75,17 @@ def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
 def _forward(p, q) -> JSDivForward:
     N = p.shape[0]
     mixture_whole = p + q
-    of_mixture_information = torch.where(mixture_whole == 0, 0, torch.log(mixture_whole / 2) * mixture_whole / 2)
+    of_mixture_information = torch.ops.aten.threshold_backward(
+        torch.log(mixture_whole / 2) * mixture_whole / 2,
+        torch.abs(mixture_whole),
+        0,
+    )
     of_mixture = -of_mixture_information.sum(1)
-    of_p_information = torch.where(p == 0, 0, torch.log(p) * p)
+    of_p_information = torch.ops.aten.threshold_backward(torch.log(p) * p, torch.abs(p), 0)
     of_p = -of_p_information.sum(1)
-    of_q_information = torch.where(q == 0, 0, torch.log(q) * q)
+    of_q_information = torch.ops.aten.threshold_backward(torch.log(q) * q, torch.abs(q), 0)
     of_q = -of_q_information.sum(1)
-    loss = (of_mixture - of_p / 2 - of_q / 2).sum() / N
+    loss = torch.add(torch.add(of_mixture, of_p, alpha=-0.5), of_q, alpha=-0.5).sum() / N
     return JSDivForward(loss, p, q)
 
 
@@ -113,11 +117,21 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
 def _backward(dloss, p, q, needs) -> JSDivGradients:
     N = p.shape[0]
     dp = dq = None
-    dmixture_whole = -torch.where(p + q == 0, 0, dloss / 2 / N * (torch.log(p / 2 + q / 2) + 1))
+    dmixture_whole = -torch.ops.aten.threshold_backward(
+        dloss / 2 / N * (torch.log(torch.add(p / 2, q, alpha=0.5)) + 1),
+        torch.abs(p + q),
+        0,
+    )
     if needs[0]:
-        dp = dmixture_whole + torch.where(p == 0, 0, dloss / 2 / N * (torch.log(p) + 1))
+        dp = (
+            dmixture_whole
+            + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(p) + 1), torch.abs(p), 0)
+        )
     if needs[1]:
-        dq = dmixture_whole + torch.where(q == 0, 0, dloss / 2 / N * (torch.log(q) + 1))
+        dq = (
+            dmixture_whole
+            + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(q) + 1), torch.abs(q), 0)
+        )
     return JSDivGradients(dp, dq)
 
 

@@ -72,7 +72,11 @@ def kl_div_batchmean_forward(x: Tensor, target: Tensor) -> KLDivBatchmeanForward
 
 def _forward(x, target) -> KLDivBatchmeanForward:
     B = x.shape[0]
-    losses_information = torch.where(target == 0, 0, torch.log(target) * target)
+    losses_information = torch.ops.aten.threshold_backward(
+        torch.log(target) * target,
+        torch.abs(target),
+        0,
+    )
     losses = torch.addcmul(losses_information, target, x, value=-1)
     loss = losses.sum() / B
     return KLDivBatchmeanForward(loss, x, target)
@@ -109,7 +113,9 @@ def _backward(dloss, x, target, needs) -> KLDivBatchmeanGradients:
     if needs[0]:
         dx = -dloss / B * target
     if needs[1]:
-        dtarget = dloss / B * (torch.where(target == 0, 0, torch.log(target) + 1) - x)
+        dtarget = dloss / B * (
+            torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
+        )
     return KLDivBatchmeanGradients(dx, dtarget)
 
 

@@ -74,7 +74,11 @@ def kl_div_none_forward(x: Tensor, target: Tensor) -> KLDivNoneForward:
 
 
 def _forward(x, target) -> KLDivNoneForward:
-    information = torch.where(target == 0, 0, torch.log(target) * target)
+    information = torch.ops.aten.threshold_backward(
+        torch.log(target) * target,
+        torch.abs(target),
+        0,
+    )
     losses = torch.addcmul(information, target, x, value=-1)
     return KLDivNoneForward(losses, x, target)
 
@@ -109,7 +113,9 @@ def _backward(dlosses, x, target, needs) -> KLDivNoneGradients:
     if needs[0]:
         dx = -dlosses * target
     if needs[1]:
-        dtarget = dlosses * (torch.where(target == 0, 0, torch.log(target) + 1) - x)
+        dtarget = dlosses * (
+            torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
+        )
     return KLDivNoneGradients(dx, dtarget)
 
 

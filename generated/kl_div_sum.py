@@ -70,7 +70,11 @@ def kl_div_sum_forward(x: Tensor, target: Tensor) -> KLDivSumForward:
 
 
 def _forward(x, target) -> KLDivSumForward:
-    losses_information = torch.where(target == 0, 0, torch.log(target) * target)
+    losses_information = torch.ops.aten.threshold_backward(
+        torch.log(target) * target,
+        torch.abs(target),
+        0,
+    )
     losses = torch.addcmul(losses_information, target, x, value=-1)
     loss = losses.sum()
     return KLDivSumForward(loss, x, target)
@@ -106,7 +110,9 @@ def _backward(dloss, x, target, needs) -> KLDivSumGradients:
     if needs[0]:
         dx = -dloss * target
     if needs[1]:
-        dtarget = dloss * (torch.where(target == 0, 0, torch.log(target) + 1) - x)
+        dtarget = dloss * (
+            torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
+        )
     return KLDivSumGradients(dx, dtarget)
 
 

@@ -142,7 +142,12 @@ def _backward(dy, gain, inv_std, xhat, needs) -> LayerNormGradients:
         dbias = dy.sum(0)
     if needs[0]:
         dxhat = gain * dy
-        dx = inv_std * torch.addcmul(dxhat - dxhat.sum(1, keepdim=True) / C, (dxhat * xhat).sum(1, keepdim=True) / C, xhat, value=-1)
+        dx = inv_std * torch.addcmul(
+            dxhat - dxhat.sum(1, keepdim=True) / C,
+            (dxhat * xhat).sum(1, keepdim=True) / C,
+            xhat,
+            value=-1,
+        )
     return LayerNormGradients(dx, dgain, dbias)
 
 
@@ -251,7 +256,12 @@ def _plain_forward(x, eps) -> tuple:
 
 def _plain_backward(dy, inv_std, y) -> tuple:
     C = dy.shape[1]
-    dx = inv_std * torch.addcmul(dy - dy.sum(1, keepdim=True) / C, (dy * y).sum(1, keepdim=True) / C, y, value=-1)
+    dx = inv_std * torch.addcmul(
+        dy - dy.sum(1, keepdim=True) / C,
+        (dy * y).sum(1, keepdim=True) / C,
+        y,
+        value=-1,
+    )
     return (dx, None, None)
 
 

@@ -74,7 +74,7 @@ def leaky_relu_forward(x: Tensor, negative_slope: float = 0.01) -> LeakyReluForw
 
 
 def _forward(x, negative_slope) -> LeakyReluForward:
-    y = torch.where(x > 0, x, negative_slope * x)
+    y = torch.nn.functional.leaky_relu(x, negative_slope)
     return LeakyReluForward(y, x, negative_slope)
 
 
@@ -102,7 +102,7 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> LeakyRe
 
 
 def _backward(dy, x, negative_slope) -> LeakyReluGradients:
-    dx = dy * torch.where(x > 0, dy.new_tensor(1), negative_slope)
+    dx = torch.ops.aten.leaky_relu_backward(dy, x, negative_slope, False)
     return LeakyReluGradients(dx)
 
 

@@ -74,11 +74,8 @@ def log_cosh_forward(x: Tensor, target: Tensor) -> LogCoshForward:
 def _forward(x, target) -> LogCoshForward:
     N = x.shape[0]
     losses_error = x - target
-    losses = (
-        torch.abs(losses_error)
-        + torch.log1p(torch.exp(-2 * torch.abs(losses_error)))
-        - 0.6931471805599453
-    )
+    abs_losses_error = torch.abs(losses_error)
+    losses = abs_losses_error + torch.log1p(torch.exp(-2 * abs_losses_error)) - math.log(2)
     loss = losses.sum() / N
     return LogCoshForward(loss, x, target)
 

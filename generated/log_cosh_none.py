@@ -74,7 +74,8 @@ def log_cosh_none_forward(x: Tensor, target: Tensor) -> LogCoshNoneForward:
 
 def _forward(x, target) -> LogCoshNoneForward:
     error = x - target
-    losses = torch.abs(error) + torch.log1p(torch.exp(-2 * torch.abs(error))) - 0.6931471805599453
+    abs_error = torch.abs(error)
+    losses = abs_error + torch.log1p(torch.exp(-2 * abs_error)) - math.log(2)
     return LogCoshNoneForward(losses, x, target)
 
 

@@ -72,11 +72,8 @@ def log_cosh_sum_forward(x: Tensor, target: Tensor) -> LogCoshSumForward:
 
 def _forward(x, target) -> LogCoshSumForward:
     losses_error = x - target
-    losses = (
-        torch.abs(losses_error)
-        + torch.log1p(torch.exp(-2 * torch.abs(losses_error)))
-        - 0.6931471805599453
-    )
+    abs_losses_error = torch.abs(losses_error)
+    losses = abs_losses_error + torch.log1p(torch.exp(-2 * abs_losses_error)) - math.log(2)
     loss = losses.sum()
     return LogCoshSumForward(loss, x, target)
 

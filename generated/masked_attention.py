@@ -109,11 +109,16 @@ def masked_attention_forward(
 @_uncast
 def _forward(query, key, value, mask, scale) -> MaskedAttentionForward:
     scores = scale * (query @ key.mT)
-    scores_chosen = torch.where(mask != 0, scores, -math.inf)
-    probs_kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
+    mask_is_not_0 = mask != 0
+    scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
+    probs_kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
     probs_nothing = (probs_kept == 0).to(query.dtype)
-    exp_scores_chosen_shifted = torch.exp(scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
-    probs = exp_scores_chosen_shifted / (exp_scores_chosen_shifted.sum(2, keepdim=True) + probs_nothing)
+    exp_scores_chosen_shifted = torch.exp(
+        scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    )
+    probs = exp_scores_chosen_shifted / (
+        exp_scores_chosen_shifted.sum(2, keepdim=True) + probs_nothing
+    )
     y = probs @ value
     return MaskedAttentionForward(y, query, key, value, probs, scale)
 
@@ -251,11 +256,15 @@ def masked_attention_chain(
         dy, scores, probs_counts, probs_kept, probs_nothing, probs, y = _merged(0, -2, dy, scores, probs_counts, probs_kept, probs_nothing, probs, y)
     B = dy.shape[0]
     dprobs = dy @ value.mT
-    dprobs_nothing = (-dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)).sum(2, keepdim=True)
+    dprobs_nothing = (
+        -dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
+    ).sum(2, keepdim=True)
     dprobs_kept = dy.new_zeros(B, T, 1)
     dprobs_counts = (
         dprobs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
-        - (dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)).sum(2, keepdim=True)
+        - (
+            dprobs * probs / (probs_counts.sum(2, keepdim=True) + probs_nothing)
+        ).sum(2, keepdim=True)
     )
     dscores = dprobs_counts * probs_counts
     dquery = scale * (dscores @ key)

@@ -156,7 +156,10 @@ def _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> MLPFor
     loss_counts = torch.exp(loss_norm_logits)
     loss_counts_sum = loss_counts.sum(1, keepdim=True)
     loss_probs = loss_counts / loss_counts_sum
-    loss = (torch.log(loss_counts_sum[:, 0]) - loss_norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
+    loss = (
+        torch.log(loss_counts_sum[:, 0])
+        - loss_norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+    ).sum() / N
     return MLPForward(
         loss, contexts, labels, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h,
         loss_probs,
@@ -253,10 +256,19 @@ def _backward(
     if needs[2] or needs[3] or needs[8]:
         dbnbias = dhpreact.sum(0)
     if needs[2] or needs[3]:
-        dhprebn = bngain * hpreact_inv_std * torch.addcmul(dhpreact - dbnbias / N, dbngain / (N - 1), hpreact_xhat, value=-1)
+        dhprebn = bngain * hpreact_inv_std * torch.addcmul(
+            dhpreact - dbnbias / N,
+            dbngain / (N - 1),
+            hpreact_xhat,
+            value=-1,
+        )
     if needs[2]:
         dembcat = dhprebn @ W1.mT
-        dC = dloss.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
+        dC = dloss.new_zeros(V, E).index_add_(
+            0,
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
     if needs[3]:
         dW1 = embcat.mT @ dhprebn
     if needs[4]:

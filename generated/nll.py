@@ -95,8 +95,13 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLForward:
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
+    labels_kept_is_not_0 = labels_kept != 0
+    losses = -torch.where(
+        labels_kept_is_not_0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     counted_sum_2 = counted.sum()
     loss = losses.sum() / counted_sum_2
     return NLLForward(loss, labels, labels_kept, weight, counted_sum_2)
@@ -134,7 +139,11 @@ def _backward(dloss, labels, labels_kept, weight, counted_sum_2) -> NLLGradients
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)).unsqueeze(1),
+    )
     return NLLGradients(dlogprobs)
 
 
@@ -158,7 +167,11 @@ def nll_atoms(
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+    losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
     counted = torch.where(labels_kept != 0, weight[labels], 0)
     loss = losses.sum() / counted.sum()
     return NLLAtoms(_restored(losses, 1, S_dims), _restored(counted, 1, S_dims), loss)
@@ -200,7 +213,11 @@ def nll_chain(
     dcounted = (-dloss * loss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
+    )
     return NLLChain(
         _restored(dlosses, 1, S_dims), _restored(dcounted, 1, S_dims), dloss,
         _restored(dlogprobs, 2, S_dims),

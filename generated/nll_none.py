@@ -95,7 +95,11 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLNoneForward:
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+    losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
     return NLLNoneForward(losses, labels, labels_kept, weight)
 
 
@@ -132,7 +136,11 @@ def _backward(dlosses, labels, labels_kept, weight) -> NLLNoneGradients:
     C = weight.shape[0]
     S = dlosses.shape[1]
     dlogprobs = dlosses.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
+    )
     return NLLNoneGradients(dlogprobs)
 
 
@@ -154,7 +162,11 @@ def nll_none_atoms(
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+    losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
     return NLLNoneAtoms(_restored(losses, 1, S_dims))
 
 
@@ -187,7 +199,11 @@ def nll_none_chain(
         weight = dlosses.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, dlosses.dtype, C)
     dlogprobs = dlosses.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
+    )
     return NLLNoneChain(_restored(dlosses, 1, S_dims), _restored(dlogprobs, 2, S_dims))
 
 

@@ -94,7 +94,11 @@ def _forward(logprobs, labels, weight, ignore_index) -> NLLSumForward:
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+    losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
     loss = losses.sum()
     return NLLSumForward(loss, labels, labels_kept, weight)
 
@@ -130,7 +134,11 @@ def _backward(dloss, labels, labels_kept, weight) -> NLLSumGradients:
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, dloss * weight[labels], 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, dloss * weight[labels], 0)).unsqueeze(1),
+    )
     return NLLSumGradients(dlogprobs)
 
 
@@ -153,7 +161,11 @@ def nll_sum_atoms(
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
     labels, labels_kept = _split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(labels_kept != 0, weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+    losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
     loss = losses.sum()
     return NLLSumAtoms(_restored(losses, 1, S_dims), loss)
 
@@ -190,7 +202,11 @@ def nll_sum_chain(
     labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
     dlosses = dloss.expand(N, S)
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1))
+    dlogprobs.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
+    )
     return NLLSumChain(_restored(dlosses, 1, S_dims), dloss, _restored(dlogprobs, 2, S_dims))
 
 

@@ -94,7 +94,7 @@ def relu_backward(dy: Tensor, x: Tensor) -> ReluGradients:
 
 
 def _backward(dy, x) -> ReluGradients:
-    dx = torch.where(x <= 0, 0, dy)
+    dx = torch.ops.aten.threshold_backward(dy, x, 0)
     return ReluGradients(dx)
 
 

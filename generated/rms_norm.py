@@ -124,7 +124,12 @@ def _backward(dy, x, gain, inv_rms, needs) -> RMSNormGradients:
         dgain = (inv_rms * dy * x).sum(0)
     if needs[0]:
         dxhat = gain * dy
-        dx = inv_rms * torch.addcmul(dxhat, inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C, x, value=-1)
+        dx = inv_rms * torch.addcmul(
+            dxhat,
+            inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C,
+            x,
+            value=-1,
+        )
     return RMSNormGradients(dx, dgain)
 
 

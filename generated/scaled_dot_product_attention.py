@@ -106,7 +106,9 @@ def scaled_dot_product_attention_forward(
 @_uncast
 def _forward(query, key, value, scale) -> ScaledDotProductAttentionForward:
     scores = scale * (query @ key.mT)
-    exp_scores_shifted = torch.exp(scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0))
+    exp_scores_shifted = torch.exp(
+        scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    )
     probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
     y = probs @ value
     return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
@@ -230,7 +232,9 @@ def scaled_dot_product_attention_chain(
     dprobs = dy @ value.mT
     dscores = (
         dprobs * probs
-        - (dprobs * probs / torch.exp(scores).sum(2, keepdim=True)).sum(2, keepdim=True) * torch.exp(scores)
+        - (
+            dprobs * probs / torch.exp(scores).sum(2, keepdim=True)
+        ).sum(2, keepdim=True) * torch.exp(scores)
     )
     dquery = scale * (dscores @ key)
     dkey = scale * (dscores.mT @ query)

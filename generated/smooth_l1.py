@@ -79,7 +79,12 @@ def _forward(x, target, beta) -> SmoothL1Forward:
     N = x.shape[0]
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
+    losses_size_clamped = losses_size.clamp(max=beta)
+    losses = (
+        losses_size_clamped * torch.add(losses_size, losses_size_clamped, alpha=-0.5) / beta
+        if beta > 0
+        else torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
+    )
     loss = losses.sum() / N
     return SmoothL1Forward(loss, x, target, beta)
 
@@ -116,7 +121,11 @@ def smooth_l1_backward(dloss: Tensor, x: Tensor, target: Tensor, beta: float) ->
 def _backward(dloss, x, target, beta, needs) -> SmoothL1Gradients:
     N = x.shape[0]
     dtarget = None
-    dx = dloss / N * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    dx = dloss / N * (
+        (x - target).clamp(-beta, beta) / beta
+        if beta > 0
+        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    )
     if needs[1]:
         dtarget = -dx
     return SmoothL1Gradients(dx, dtarget)
@@ -140,7 +149,11 @@ def smooth_l1_atoms(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1Atoms
         raise ValueError("smooth_l1_atoms divides a number by N, which is 0")
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(beta <= losses_size, losses_size - 1 / 2 * beta, 1 / 2 / beta * losses_error ** 2)
+    losses = torch.where(
+        beta <= losses_size,
+        losses_size - 1 / 2 * beta,
+        1 / 2 / beta * losses_error ** 2,
+    )
     loss = 1 / N * losses.sum()
     return SmoothL1Atoms(
         _restored(losses_error, 0, N_dims), _restored(losses_size, 0, N_dims),

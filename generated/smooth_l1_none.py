@@ -79,7 +79,12 @@ def smooth_l1_none_forward(x: Tensor, target: Tensor, beta: float = 1) -> Smooth
 def _forward(x, target, beta) -> SmoothL1NoneForward:
     error = x - target
     size = torch.abs(error)
-    losses = torch.where(beta <= size, size - beta / 2, error ** 2 / 2 / beta)
+    size_clamped = size.clamp(max=beta)
+    losses = (
+        size_clamped * torch.add(size, size_clamped, alpha=-0.5) / beta
+        if beta > 0
+        else torch.where(beta <= size, size - beta / 2, error ** 2 / 2 / beta)
+    )
     return SmoothL1NoneForward(losses, x, target, beta)
 
 
@@ -116,7 +121,11 @@ def smooth_l1_none_backward(
 
 def _backward(dlosses, x, target, beta, needs) -> SmoothL1NoneGradients:
     dtarget = None
-    dx = dlosses * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    dx = dlosses * (
+        (x - target).clamp(-beta, beta) / beta
+        if beta > 0
+        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    )
     if needs[1]:
         dtarget = -dx
     return SmoothL1NoneGradients(dx, dtarget)

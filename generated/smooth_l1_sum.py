@@ -77,7 +77,12 @@ def smooth_l1_sum_forward(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL
 def _forward(x, target, beta) -> SmoothL1SumForward:
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
+    losses_size_clamped = losses_size.clamp(max=beta)
+    losses = (
+        losses_size_clamped * torch.add(losses_size, losses_size_clamped, alpha=-0.5) / beta
+        if beta > 0
+        else torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
+    )
     loss = losses.sum()
     return SmoothL1SumForward(loss, x, target, beta)
 
@@ -115,7 +120,11 @@ def smooth_l1_sum_backward(
 
 def _backward(dloss, x, target, beta, needs) -> SmoothL1SumGradients:
     dtarget = None
-    dx = dloss * torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    dx = dloss * (
+        (x - target).clamp(-beta, beta) / beta
+        if beta > 0
+        else torch.where(beta <= torch.abs(target - x), torch.sign(x - target), (x - target) / beta)
+    )
     if needs[1]:
         dtarget = -dx
     return SmoothL1SumGradients(dx, dtarget)
@@ -136,7 +145,11 @@ def smooth_l1_sum_atoms(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1S
     _, N_dims, x, target, beta = _arguments(x, target, beta)
     losses_error = x - target
     losses_size = torch.abs(losses_error)
-    losses = torch.where(beta <= losses_size, losses_size - 1 / 2 * beta, 1 / 2 / beta * losses_error ** 2)
+    losses = torch.where(
+        beta <= losses_size,
+        losses_size - 1 / 2 * beta,
+        1 / 2 / beta * losses_error ** 2,
+    )
     loss = losses.sum()
     return SmoothL1SumAtoms(
         _restored(losses_error, 0, N_dims), _restored(losses_size, 0, N_dims),

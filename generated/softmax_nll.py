@@ -83,7 +83,9 @@ def _forward(logits, labels) -> SoftmaxNLLForward:
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
     probs = counts / counts_sum
-    loss = (torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)).sum() / N
+    loss = (
+        torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+    ).sum() / N
     return SoftmaxNLLForward(loss, labels, probs)
 
 

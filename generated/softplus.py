@@ -75,7 +75,7 @@ def softplus_forward(x: Tensor, beta: float = 1) -> SoftplusForward:
 
 
 def _forward(x, beta) -> SoftplusForward:
-    y = ((beta * x).clamp(min=0) + torch.log1p(torch.exp(-beta * torch.abs(x)))) / beta
+    y = torch.nn.functional.softplus(beta * x, threshold=40) / beta
     return SoftplusForward(y, x, beta)
 
 

@@ -82,7 +82,7 @@ def _forward(x, correction) -> StdForward:
     var_diff = x - var_mean
     var_diff = var_diff - var_diff.sum(1, keepdim=True) / C
     var = (var_diff ** 2).sum(1) / (C - correction)
-    y = torch.where(var <= 0, 0, torch.sqrt(var))
+    y = torch.sqrt(var.clamp(min=0))
     return StdForward(y, var_diff, var, correction)
 
 
@@ -116,7 +116,11 @@ def std_backward(dy: Tensor, var_diff: Tensor, var: Tensor, correction: float) -
 
 def _backward(dy, var_diff, var, correction) -> StdGradients:
     C = var_diff.shape[1]
-    dx = torch.where(var[:, None] <= 0, 0, dy[:, None] / torch.sqrt(var[:, None]) / (C - correction)) * var_diff
+    dx = torch.where(
+        var[:, None] <= 0,
+        0,
+        dy[:, None] / torch.sqrt(var[:, None]) / (C - correction),
+    ) * var_diff
     return StdGradients(dx)
 
 

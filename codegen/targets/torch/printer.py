@@ -15,7 +15,7 @@ from fractions import Fraction
 from string import ascii_lowercase
 
 from codegen import program as p
-from codegen.targets.torch.checks import PRODUCT, SIGN, TURNED, Checks
+from codegen.targets.torch.checks import PRODUCT, SIGN, Checks
 from codegen.targets.torch.lines import broken
 from derive.errors import QuestionError
 from derive.layout import Dim
