@@ -31,6 +31,7 @@ from codegen.emitting import Finished, Working, emit_all
 from codegen.passed import lines_of_code
 from codegen.quality import Emitted
 from codegen.report import FILE, report
+from codegen.trace import trace_command
 from codegen.writing import REMEDY, write_modules
 from derive.checking.command import check_command
 from derive.command import add_force, add_limit, guarded, list_command, say
@@ -101,7 +102,7 @@ def _cache(options: argparse.Namespace) -> Cache:
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
     """The console script: ``gradform`` alone regenerates; it has the verbs list, show,
-    check, report, site.
+    check, report, site, trace.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     verbs: dict[str, Callable[[Sequence[str]], int]] = {
@@ -110,6 +111,7 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
         "show": lambda rest: show_command(rest, "gradform show", lines_of_code),
         "check": lambda rest: check_command(rest, "gradform check"),
         "report": report_command,
+        "trace": trace_command,
     }
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])

@@ -1,0 +1,300 @@
+"""``trace``: the way of one forward through the rooms, with the record that stands at each door.
+
+The records are those that are made anyway, one after the other: `derive.derivation.stages` up to
+what is proved, then the stages of ``driver.py``. Where one of them refuses, the doors before it are
+shown all the same. Modules and types are named by the objects themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, fields
+from math import inf
+
+from rich.console import Console
+
+from codegen.build import program_of
+from codegen.driver import TOLERANCE, compared, written
+from codegen.program import Assign, Function, Program, Value, operands
+from codegen.targets import Target, targets
+from derive.bounds import Bounds
+from derive.chain import Adjoint, Chain
+from derive.claim import ProvedGradient
+from derive.closed_form import ClosedForm
+from derive.command import DONE, guarded
+from derive.definition import Definition
+from derive.derivation import stages
+from derive.exact import ZeroTest
+from derive.forward import Forward
+from derive.layout import layouts_of, shape
+from derive.library import forward_from
+from derive.presentation.document import (
+    Block,
+    Code,
+    Document,
+    Equation,
+    Equations,
+    Prose,
+    Section,
+    Words,
+    joined,
+)
+from derive.presentation.terminal import rendered
+from derive.presentation.unicode import unicode_formula
+from derive.progress import told
+from derive.proof import Proved
+from derive.relations import relations_of
+from derive.scaled import Scales
+from derive.symbols import Tensor
+
+PLAIN_WIDTH = 140  # a step of a derivation and its rule, side by side
+MOST_STEPS = 30  # what a person reads; of a longer derivation the rules are counted
+
+
+def trace_command(arguments: Sequence[str], program: str = "gradform trace") -> int:
+    """Show the way of one forward through the rooms: the record at each door."""
+    parser = argparse.ArgumentParser(prog=program, description=trace_command.__doc__)
+    parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
+    name = parser.parse_args(arguments).name
+    return guarded(lambda: _trace(forward_from(name)))
+
+
+def _trace(forward: type[Forward]) -> int:
+    sections: list[Section] = []
+    try:
+        with told() as tell:
+            for section in doors(forward):
+                sections.append(section)
+                tell(f"{forward.definition.snake}: after {section.title}")
+    finally:  # what was passed is shown also where a door stays closed
+        _print(Document(forward.definition.name, (), tuple(sections)))
+    return DONE
+
+
+def _print(document: Document) -> None:
+    """In colour where there are colours; else without spaces at the ends of lines."""
+    if sys.stdout.isatty():
+        Console(highlight=False, markup=False, emoji=False).print(rendered(document))
+        return
+    console = Console(
+        width=PLAIN_WIDTH, highlight=False, markup=False, emoji=False, color_system=None
+    )
+    with console.capture() as captured:
+        console.print(rendered(document))
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator[Section]:
+    """The doors in the order in which ``forward`` passes them, each with the record there."""
+    record = forward.definition
+    yield _door(type(forward), record, _definition(record))
+    for make, _, _ in stages:
+        record = make(record)
+        yield from doors_after[type(record)](make, record)
+    program, text = written(forward, record, target)
+    yield _door(program_of, program, _program(program))
+    yield _door(type(target).render, text, _text(text, program, target))
+    difference = compared(forward, program, text, target)
+    rounding = target.rounding(text, forward.definition, program)
+    words = f"{difference:.1e} away from autograd in double precision, of at most {TOLERANCE:.0e}; "
+    words += f"in single precision {rounding.ours:.1e}, autograd itself {rounding.autograd:.1e}"
+    yield _door(compared, difference, [Prose(words)])
+
+
+def _door(maker: object, record: object, blocks: Iterable[Block]) -> Section:
+    return Section(f"{_path(maker)} -> {type(record).__name__}", tuple(blocks))
+
+
+def _path(made: object) -> str:
+    """The module and the name of a function or a class."""
+    return f"{made.__module__}.{made.__qualname__}"
+
+
+# -- derive: one function for each record --------------------------------------------
+
+
+def _definition(definition: Definition) -> Iterator[Block]:
+    layouts = layouts_of(definition)
+    given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.arguments]
+    given += [(t, f" = {default}") for t, default in definition.scalars]
+    yield Prose(("given ", *joined(given)))
+    if definition.demands:
+        yield Prose(f"where {', '.join(f'{d.expression} {d.domain}' for d in definition.demands)}")
+    lines = ((s, shape(layouts[s.name])) for s in definition.statements)
+    yield Equations(tuple(Equation(s.tensor, s.expression, "", size) for s, size in lines))
+
+
+def _after_chain(maker: Callable, chain: Chain) -> Iterator[Section]:
+    lines = tuple(line for adjoint in chain.adjoints for line in _adjoint(adjoint))
+    arrives = Prose((chain.upstream, " arrives"))
+    yield _door(maker, chain, [arrives, Equations(lines)])
+
+
+def _adjoint(adjoint: Adjoint) -> Iterator[Equation]:
+    left: Tensor | str = adjoint.tensor
+    for contribution in adjoint.contributions:
+        yield Equation(
+            left, contribution.expression, f"through {contribution.via}: {contribution.reason}"
+        )
+        left = "+"
+    if not adjoint.contributions:
+        yield Equation(left, adjoint.expression, "nothing depends on it")
+
+
+def _after_closing(maker: Callable, form: ClosedForm) -> Iterator[Section]:
+    """The values and their ranges stand at doors of their own on the way to a closed form."""
+    yield _door(relations_of, form.relations, _relations(form))
+    yield _door(Scales, form.relations.scales, _ranges(form))
+    yield _door(maker, form, _closed_form(form))
+
+
+def _relations(form: ClosedForm) -> Iterator[Block]:
+    relations = form.relations
+    parts = [Equation(p.tensor, p.expression, "nobody named it") for p in relations.parts]
+    others = {**relations.aliases, **relations.same}
+    parts += [Equation(name, e, "another name for a value") for name, e in others.items()]
+    solved = [
+        Equation(member, equal, ("from the definition of ", value.tensor, f", solved for a {way}"))
+        for way, found in relations.solved.items()
+        for member, (equal, value) in found.items()
+        if member != equal
+    ]
+    facts = [
+        Equation(fact.claim, fact.value, f"found in {_counted(len(fact.steps), 'step')}")
+        for fact in form.facts
+    ]
+    yield from _titled("parts", parts)
+    yield from _titled("equations", solved)
+    yield from _titled("facts", facts)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _titled(title: str, lines: Sequence[Equation]) -> Iterator[Block]:
+    yield Prose(f"{title}: {len(lines) or 'none'}")
+    if lines:
+        yield Equations(tuple(lines))
+
+
+def _ranges(form: ClosedForm) -> Iterator[Block]:
+    known = {value.tensor.name: _range(value.tensor, form) for value in form.relations.values}
+    yield Code(tuple((name, "; ".join(words)) for name, words in known.items() if words))
+    others = [name for name, words in known.items() if not words]
+    if others:
+        yield Prose(f"anything: {', '.join(others)}")
+
+
+def _range(tensor: Tensor, form: ClosedForm) -> list[str]:
+    """What is known of the range of one value, in words; nothing where nothing is."""
+    scales, bounds = form.relations.scales, form.relations.bounds(tensor)
+    words = [f"from {_number(bounds.low)} to {_number(bounds.high)}"] if bounds != Bounds() else []
+    if scales.overflows(tensor):
+        scaled = scales.known[tensor.name]
+        as_what = unicode_formula(scaled.factor), unicode_formula(scaled.exponent)
+        words.append("may overflow, so it is followed as {} times exp({})".format(*as_what))
+    if tensor.name in scales.made:
+        words.append("made to be in range")
+    if axes := form.knowledge.centred_along(tensor):
+        along = ", ".join(axis.name for axis in axes)
+        words.append(f"a difference that cancels: its sum along {along} is 0")
+    return words
+
+
+def _number(x: float) -> str:
+    return {inf: "oo", -inf: "-oo"}.get(x, f"{x:g}")
+
+
+def _closed_form(form: ClosedForm) -> Iterator[Block]:
+    yield Prose(f"steps: {len(form.steps)}")
+    if len(form.steps) <= MOST_STEPS:
+        yield Equations(tuple(_steps(form)))
+    else:
+        yield Code(tuple(_rules_counted(form)))
+    yield Prose("the cheapest that risks least:")
+    yield Equations(tuple(Equation(s.tensor, s.expression) for s in form.statements))
+    costs = zip(fields(form.cost), astuple(form.cost), strict=True)
+    yield Prose(f"cost: {', '.join(f'{field.name} {count}' for field, count in costs)}")
+    yield Prose(("read from the forward: ", *joined(form.saved)))
+
+
+def _steps(form: ClosedForm) -> Iterator[Equation]:
+    """Every step: what the expression became, and by which rule."""
+    for target in dict.fromkeys(step.target for step in form.steps):
+        left: Tensor | str = target
+        for step in form.steps_to(target):
+            yield Equation(left, step.after, step.rule)
+            left = ""
+
+
+def _rules_counted(form: ClosedForm) -> Iterator[tuple[str, str]]:
+    """For every gradient the rules that led to it, each with how often."""
+    for target in dict.fromkeys(step.target for step in form.steps):
+        rules = Counter(step.rule for step in form.steps_to(target))
+        yield target.name, ", ".join(f"{rule} {count}" for rule, count in rules.items())
+
+
+def _after_proof(maker: Callable, proved: Proved) -> Iterator[Section]:
+    batches = (" ".join(f"{axis}={n}" for axis, n in b) for b in proved.gradients[0].sizes)
+    on = f" on {', '.join(shown)}" if all(shown := list(batches)) else ""
+    verdicts = [
+        *_proved("steps of the chain", proved.adjoints),
+        *_proved("closed form", proved.gradients),
+    ]
+    zero = Prose(f"every difference is exactly zero{on}, decided by {_path(ZeroTest)}")
+    yield _door(maker, proved, [zero, Code(tuple(verdicts))])
+
+
+def _proved(what: str, gradients: Sequence[ProvedGradient]) -> Iterator[tuple[str, str]]:
+    for every_size, words in ((True, "for every size too"), (False, "there alone")):
+        names = [g.tensor.name for g in gradients if g.every_size == every_size]
+        if names:
+            yield f"{what}, {words}", ", ".join(names)
+
+
+doors_after: dict[type, Callable[[Callable, object], Iterator[Section]]] = {
+    Chain: _after_chain,
+    ClosedForm: _after_closing,
+    Proved: _after_proof,
+}
+
+
+# -- codegen -------------------------------------------------------------------------
+
+
+def _program(program: Program) -> Iterator[Block]:
+    functions = (program.forward, program.backward, program.atoms, program.chain)
+    yield Prose(f"sizes: {', '.join(name for _, name in program.sizes) or 'none'}")
+    needs = [f"{r.user} {r.use}" for r in program.requirements]
+    yield Prose(f"requirements on sizes: {'; '.join(needs) or 'none'}")
+    yield Prose(f"not safe: {'; '.join(program.unsafe) or 'nothing'}")
+    yield Code(tuple((function.name, _function(function)) for function in functions))
+    yield Prose(f"the steps of {program.backward.name}:")
+    steps = (step for step in program.backward.steps if isinstance(step, Assign))
+    yield Code(
+        tuple((step.name, f"{shape(step.value.dims)} {_tree(step.value)}") for step in steps)
+    )
+
+
+def _function(function: Function) -> str:
+    """Its arguments, results, and how many steps of which kind it has."""
+    kinds = Counter(type(step).__name__ for step in function.steps)
+    steps = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    arguments = ", ".join(p.name for p in function.parameters)
+    return f"({arguments}) -> {', '.join(function.results)}: {steps}"
+
+
+def _tree(value: Value) -> str:
+    """The classes of a value and of what it is made of: ``Reduce(Times(Load, Load))``."""
+    inside = ", ".join(map(_tree, operands(value)))
+    name = type(value).__name__
+    return f"{name}({inside})" if inside else name
+
+
+def _text(text: str, program: Program, target: Target) -> Iterator[Block]:
+    yield Prose(f"{len(text.splitlines())} lines; of these the closed form:")
+    yield Code(tuple(target.backward_lines(program).items()))
