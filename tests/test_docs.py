@@ -1,0 +1,161 @@
+"""README.md and docs/: what a reader is told to do, done; what is said to be printed, printed.
+
+    python tests/test_docs.py
+
+writes the outputs of today into the pages.
+"""
+
+import contextlib
+import os
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from documentation import (
+    FENCED,
+    LANGUAGES,
+    PAGES,
+    ROOT,
+    anchors,
+    answered,
+    conversed,
+    examples,
+    links,
+    program_of,
+    ran,
+    refreshed,
+    without_measurements,
+)
+
+from codegen.cli import gradform
+from codegen.driver import emitted, generate
+from codegen.quality import Moves
+from derive import forward_from
+
+TEXTS = {name: file.read_text() for name, file in PAGES.items()}
+MOST = 170  # lines of README.md: a start, and no reference
+ARCHITECTURE = TEXTS["docs/architecture.md"]
+
+
+def said(capsys, *arguments: str) -> str:
+    with contextlib.suppress(SystemExit):
+        gradform(arguments)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_what_is_shown_is_what_is_printed_today(page, tmp_path):
+    for example, today in answered(TEXTS[page], tmp_path):
+        shown, printed = map(without_measurements, (example.text, today))
+        assert shown == printed, "run python tests/test_docs.py"
+    program = program_of(TEXTS[page])
+    assert not program or ran(program, tmp_path) == ""
+    assert conversed(TEXTS[page], tmp_path) == ""
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_example_says_what_it_is(page):
+    text = TEXTS[page]
+    assert {example.language for example in examples(text)} <= LANGUAGES
+    assert not re.search(r"\n\n    \S", FENCED.sub("", text))  # which would be an example too
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_a_part_of_a_file_of_the_projects_is_one(page):
+    for example in examples(TEXTS[page]):
+        if example.file and (ROOT / example.file).exists():
+            text = (ROOT / example.file).read_text()
+            assert all(part in text for part in example.parts)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_what_a_link_names_is_there(page):
+    for target in links(TEXTS[page]):
+        name, _, anchor = target.partition("#")
+        file = (PAGES[page].parent / name).resolve() if name else PAGES[page]
+        assert file.exists() and file.is_relative_to(ROOT), target
+        assert not anchor or anchor in anchors(file.read_text()), target
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_what_a_reader_is_to_type_is_there(page):
+    """Where it takes too long to be run here."""
+    makefile = (ROOT / "Makefile").read_text()
+    typed = "\n".join(example.text for example in examples(TEXTS[page]) if example.language == "sh")
+    for goal in re.findall(r"\bmake ([a-z][\w-]*)", typed):
+        assert re.search(rf"^{goal}:", makefile, re.M), goal
+    for file in re.findall(r"\bpython ([\w/]+\.py)", typed):
+        assert (ROOT / file).exists(), file
+
+
+def test_every_page_is_in_both_lists_of_pages():
+    pages = {
+        file.name for name, file in PAGES.items() if name not in ("README.md", "docs/README.md")
+    }
+    assert pages <= {target.removeprefix("docs/") for target in links(TEXTS["README.md"])}
+    assert pages <= set(links(TEXTS["docs/README.md"]))
+
+
+def test_the_readme_is_a_start():
+    assert len(TEXTS["README.md"].splitlines()) <= MOST
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "check", "report", "site", "trace", ""])
+def test_the_page_of_commands_has_every_option(verb, capsys):
+    command = f"gradform {verb}".strip()
+    options = set(re.findall(r"--[\w-]+", said(capsys, *verb.split(), "--help"))) - {"--help"}
+    start = f"| `{command} [" if not verb else f"| `{command}"
+    lines = TEXTS["docs/commands.md"].splitlines()
+    (row,) = (line for line in lines if line.startswith(start))
+    assert options == set(re.findall(r"--[\w-]+", row))
+
+
+def test_a_forward_costs_what_the_page_says(tmp_path):
+    (mathematics,) = (
+        e for e in examples(TEXTS["docs/your-own-function.md"]) if e.file == "my_loss.py"
+    )
+    (tmp_path / "my_loss.py").write_text(mathematics.body)
+    quality = emitted(generate(forward_from(tmp_path / "my_loss.py"))).quality
+    assert quality.saved == ("prediction (N, C)", "target (N, C)")
+    assert quality.backward.kernel == Moves(2, 2)
+
+
+def test_the_table_of_costs_is_the_reports():
+    report = (ROOT / "generated" / "REPORT.md").read_text()
+    rows = re.findall(r"^\| (\w+) \|.*\| ([^|]+) \| (\d \+ \d) \|$", TEXTS["docs/report.md"], re.M)
+    assert len(rows) > 4
+    for name, kept, moved in rows:
+        row = re.search(rf"^\| {name} \| .*$", report, re.M).group()
+        cells = [cell.strip() for cell in row.split("|")[1:-1]]
+        saved = re.findall(r"(\w+) \(([^)]*)\)", cells[2])
+        assert {*kept.split(", ")} <= {name for name, _ in saved}
+        assert moved == cells[6]
+
+
+ROOMS_STAND = (ROOT / "derive" / "notation").is_dir()
+
+
+@pytest.mark.skipif(not ROOMS_STAND, reason="the rooms of derive are not folders yet")
+def test_every_folder_that_the_page_of_contributors_names_is_there():
+    for folder in re.findall(r"`((?:derive|codegen|generated|tests)(?:/\w+)*)/`", ARCHITECTURE):
+        assert (ROOT / folder).is_dir(), folder
+
+
+def test_the_page_of_contributors_names_every_room():
+    rooms = {file.parent.relative_to(ROOT).as_posix() for file in ROOT.glob("derive/*/__init__.py")}
+    assert rooms <= set(re.findall(r"`(derive/\w+)/`", ARCHITECTURE))
+
+
+def test_an_answer_that_has_changed_is_seen(tmp_path):
+    page = "```console\n$ gradform list | head -1\nnothing\n```\n"
+    today = refreshed(page, tmp_path)
+    assert "batch_norm" in today and "nothing" not in today
+
+
+if __name__ == "__main__":
+    os.environ["GRADFORM_CACHE"] = ""
+    for name in sys.argv[1:] or TEXTS:
+        with TemporaryDirectory() as folder:
+            PAGES[name].write_text(refreshed(TEXTS[name], Path(folder)))
