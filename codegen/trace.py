@@ -269,7 +269,10 @@ doors_after: dict[type, Callable[[Callable, object], Iterator[Section]]] = {
 def _program(program: Program) -> Iterator[Block]:
     functions = (program.forward, program.backward, program.atoms, program.chain)
     yield Prose(f"sizes: {', '.join(name for _, name in program.sizes) or 'none'}")
-    needs = [f"{r.user} {r.use}" for r in program.requirements]
+    needs = [
+        f"of {', '.join(axis for axis, _ in r.axes)}: {r.user} {r.use}"
+        for r in program.requirements
+    ]
     yield Prose(f"requirements on sizes: {'; '.join(needs) or 'none'}")
     yield Prose(f"not safe: {'; '.join(program.unsafe) or 'nothing'}")
     yield Code(tuple((function.name, _function(function)) for function in functions))
