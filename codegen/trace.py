@@ -96,8 +96,8 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
         yield from doors_after[type(record)](make, record)
     program, text = written(forward, record, target)
     yield _door(program_of, program, _program(program))
+    difference = compared(forward, program, text, target)  # or nobody sees the text
     yield _door(type(target).render, text, _text(text, program, target))
-    difference = compared(forward, program, text, target)
     rounding = target.rounding(text, forward.definition, program)
     words = f"{difference:.1e} away from autograd in double precision, of at most {TOLERANCE:.0e}; "
     words += f"in single precision {rounding.ours:.1e}, autograd itself {rounding.autograd:.1e}"
