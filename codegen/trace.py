@@ -270,7 +270,7 @@ def _program(program: Program) -> Iterator[Block]:
     functions = (program.forward, program.backward, program.atoms, program.chain)
     yield Prose(f"sizes: {', '.join(name for _, name in program.sizes) or 'none'}")
     needs = [
-        f"of {', '.join(axis for axis, _ in r.axes)}: {r.user} {r.use}"
+        f"of {', '.join(axis for axis, _ in r.axes)}: {r.name} {r.use}"
         for r in program.requirements
     ]
     yield Prose(f"requirements on sizes: {'; '.join(needs) or 'none'}")

@@ -109,9 +109,7 @@ def batch_norm_backward(
     if dtype in HALF:
         dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
     if N - 1 == 0:
-        raise ValueError(
-            f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}"
-        )
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
     return BatchNormGradients(result.dx.to(dtype), result.dgain.to(dtype), result.dbias.to(dtype))
 
@@ -191,7 +189,16 @@ def batch_norm_chain(
     _fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
     _fits("y", y, "(N, C)", (N, C), dtype, True)
     if dtype in HALF:
-        dy, mean, diff, diff2, var, inv_std, xhat, y = _single(dy, mean, diff, diff2, var, inv_std, xhat, y)
+        dy, mean, diff, diff2, var, inv_std, xhat, y = _single(
+            dy,
+            mean,
+            diff,
+            diff2,
+            var,
+            inv_std,
+            xhat,
+            y,
+        )
     if N == 0:
         raise ValueError("batch_norm_chain divides a number by N, which is 0")
     dxhat = gain * dy
@@ -232,16 +239,15 @@ class BatchNormFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "batch_norm: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; batch_norm_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "batch_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; batch_norm_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class BatchNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -264,13 +270,14 @@ class BatchNormCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", BatchNormCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, bias, eps) -> tuple:
@@ -288,9 +295,7 @@ def _arguments(x, gain, bias, eps) -> tuple:
     if dtype in HALF:
         x, gain, bias = _single(x, gain, bias)
     if N - 1 == 0:
-        raise ValueError(
-            f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}"
-        )
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     if not eps > 0:
@@ -299,8 +304,8 @@ def _arguments(x, gain, bias, eps) -> tuple:
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"batch_norm: {name} must be a tensor, got {type(tensor).__name__}")
@@ -313,8 +318,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"batch_norm: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"batch_norm: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -322,8 +327,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"batch_norm: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"batch_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 

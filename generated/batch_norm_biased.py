@@ -125,7 +125,12 @@ def batch_norm_biased_backward(
     N, C, *S_dims = dy.shape
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits(
-        "inv_std", inv_std, "(1, C, *S=1) with C as in dy", (1, C, *[1] * len(S_dims)), dtype, True,
+        "inv_std",
+        inv_std,
+        "(1, C, *S=1) with C as in dy",
+        (1, C, *[1] * len(S_dims)),
+        dtype,
+        True,
     )
     _fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
     if dtype in HALF:
@@ -308,16 +313,15 @@ class BatchNormBiasedFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; batch_norm_biased_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; batch_norm_biased_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class BatchNormBiasedAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -340,13 +344,14 @@ class BatchNormBiasedCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BatchNormBiasedCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", BatchNormBiasedCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, bias, eps) -> tuple:
@@ -382,8 +387,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"batch_norm_biased: {name} must be a tensor, got {type(tensor).__name__}")
@@ -396,8 +401,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"batch_norm_biased: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"batch_norm_biased: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -405,8 +410,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"batch_norm_biased: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"batch_norm_biased: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -416,7 +421,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

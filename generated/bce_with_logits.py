@@ -135,7 +135,13 @@ def bce_with_logits_backward(
     _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
     _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), dtype, True)
     if dtype in HALF:
-        dloss, logits, target, weight, pos_weight = _single(dloss, logits, target, weight, pos_weight)
+        dloss, logits, target, weight, pos_weight = _single(
+            dloss,
+            logits,
+            target,
+            weight,
+            pos_weight,
+        )
     if len(N_dims) != 1:
         logits, target, weight = _merged(0, -1, logits, target, weight)
     result = _backward(dloss, logits, target, weight, pos_weight, (True,) * 4)
@@ -232,9 +238,21 @@ def bce_with_logits_chain(
     _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
     if dtype in HALF:
-        dloss, losses_probs, losses_likelihood, losses, loss = _single(dloss, losses_probs, losses_likelihood, losses, loss)
+        dloss, losses_probs, losses_likelihood, losses, loss = _single(
+            dloss,
+            losses_probs,
+            losses_likelihood,
+            losses,
+            loss,
+        )
     if len(N_dims) != 1:
-        losses_probs, losses_likelihood, losses = _merged(0, -1, losses_probs, losses_likelihood, losses)
+        losses_probs, losses_likelihood, losses = _merged(
+            0,
+            -1,
+            losses_probs,
+            losses_likelihood,
+            losses,
+        )
     N = logits.shape[0]
     if C * N == 0:
         raise ValueError("bce_with_logits_chain divides a number by C * N, which is 0")
@@ -297,7 +315,13 @@ class BCEWithLogitsFunction(torch.autograd.Function):
             ctx.numbers = ()
             return loss, behind
         result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
+        ctx.save_for_backward(
+            behind,
+            result.logits,
+            result.target,
+            result.weight,
+            result.pos_weight,
+        )
         ctx.numbers = ()
         return result.loss, behind
 
@@ -318,16 +342,15 @@ class BCEWithLogitsFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; bce_with_logits_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bce_with_logits_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class BCEWithLogitsAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -350,13 +373,14 @@ class BCEWithLogitsCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", BCEWithLogitsCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, pos_weight) -> tuple:
@@ -403,8 +427,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(tensor).__name__}")
@@ -417,8 +441,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"bce_with_logits: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"bce_with_logits: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -426,8 +450,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -437,7 +461,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -469,7 +493,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"bce_with_logits: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"bce_with_logits: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

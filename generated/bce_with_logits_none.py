@@ -134,7 +134,13 @@ def bce_with_logits_none_backward(
     _fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
     _fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), dtype, True)
     if dtype in HALF:
-        dlosses, logits, target, weight, pos_weight = _single(dlosses, logits, target, weight, pos_weight)
+        dlosses, logits, target, weight, pos_weight = _single(
+            dlosses,
+            logits,
+            target,
+            weight,
+            pos_weight,
+        )
     if len(N_dims) != 1:
         dlosses, logits, target, weight = _merged(0, -1, dlosses, logits, target, weight)
     result = _backward(dlosses, logits, target, weight, pos_weight, (True,) * 4)
@@ -272,7 +278,13 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
             ctx.numbers = ()
             return losses, behind
         result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(behind, result.logits, result.target, result.weight, result.pos_weight)
+        ctx.save_for_backward(
+            behind,
+            result.logits,
+            result.target,
+            result.weight,
+            result.pos_weight,
+        )
         ctx.numbers = ()
         return result.losses, behind
 
@@ -283,7 +295,12 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
         behind, *saved = ctx.saved_tensors
         with torch.no_grad():
             if ctx.plain:
-                gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+                gradients = _plain_backward(
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         if torch.is_grad_enabled():
@@ -293,16 +310,15 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; bce_with_logits_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; bce_with_logits_none_atoms(...).losses is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class BCEWithLogitsNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -325,13 +341,14 @@ class BCEWithLogitsNoneCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dlosses):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dlosses, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BCEWithLogitsNoneCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", BCEWithLogitsNoneCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, pos_weight) -> tuple:
@@ -378,8 +395,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
@@ -392,8 +409,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"bce_with_logits_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"bce_with_logits_none: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -401,8 +418,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -412,7 +429,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -444,7 +461,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"bce_with_logits_none: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

@@ -144,14 +144,29 @@ def biased_attention_backward(
     _fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
     *_, _, E = query.shape
     _fits(
-        "key", key, "(*B, S, E) with B as in dy and E as in query", (*B_dims, None, E), dtype, True,
+        "key",
+        key,
+        "(*B, S, E) with B as in dy and E as in query",
+        (*B_dims, None, E),
+        dtype,
+        True,
     )
     *_, S, _ = key.shape
     _fits(
-        "value", value, "(*B, S, F) with B, F as in dy and S as in key", (*B_dims, S, F), dtype, True,
+        "value",
+        value,
+        "(*B, S, F) with B, F as in dy and S as in key",
+        (*B_dims, S, F),
+        dtype,
+        True,
     )
     _fits(
-        "probs", probs, "(*B, T, S) with B, T as in dy and S as in key", (*B_dims, T, S), dtype, True,
+        "probs",
+        probs,
+        "(*B, T, S) with B, T as in dy and S as in key",
+        (*B_dims, T, S),
+        dtype,
+        True,
     )
     if dtype in HALF:
         dy, query, key, value, probs = _single(dy, query, key, value, probs)
@@ -159,7 +174,8 @@ def biased_attention_backward(
         dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
     if S == 0:
         raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 where S = {S}"
+            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
+            f"where S = {S}"
         )
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)
@@ -259,9 +275,29 @@ def biased_attention_chain(
     _fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
     _fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
     if dtype in HALF:
-        dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _single(dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y)
+        dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _single(
+            dy,
+            scores,
+            mask,
+            probs_counts,
+            probs_kept,
+            probs_nothing,
+            probs,
+            y,
+        )
     if len(B_dims) != 1:
-        dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _merged(0, -2, dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y)
+        dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _merged(
+            0,
+            -2,
+            dy,
+            scores,
+            mask,
+            probs_counts,
+            probs_kept,
+            probs_nothing,
+            probs,
+            y,
+        )
     B = dy.shape[0]
     dprobs = dy @ value.mT
     dprobs_nothing = (
@@ -315,16 +351,15 @@ class BiasedAttentionFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "biased_attention: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; biased_attention_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "biased_attention: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; biased_attention_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class BiasedAttentionAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -347,13 +382,14 @@ class BiasedAttentionCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", BiasedAttentionCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", BiasedAttentionCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(query, key, value, bias, scale) -> tuple:
@@ -381,12 +417,20 @@ def _arguments(query, key, value, bias, scale) -> tuple:
         or value.dtype != dtype
     ):
         _fits(
-            "value", value, "(*B, S, F) with B as in query and S as in key", (*B_dims, S, None), dtype,
+            "value",
+            value,
+            "(*B, S, F) with B as in query and S as in key",
+            (*B_dims, S, None),
+            dtype,
         )
     bias = _spread(bias, (*B_dims, T, S))
     if not isinstance(bias, Tensor) or bias.shape != (*B_dims, T, S) or bias.dtype != dtype:
         _fits(
-            "bias", bias, "(*B, T, S) with B, T as in query and S as in key", (*B_dims, T, S), dtype,
+            "bias",
+            bias,
+            "(*B, T, S) with B, T as in query and S as in key",
+            (*B_dims, T, S),
+            dtype,
         )
     if dtype in HALF:
         query, key, value, bias = _single(query, key, value, bias)
@@ -394,7 +438,8 @@ def _arguments(query, key, value, bias, scale) -> tuple:
         query, key, value, bias = _merged(0, -2, query, key, value, bias)
     if S == 0:
         raise ValueError(
-            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 where S = {S}"
+            f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
+            f"where S = {S}"
         )
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
@@ -410,8 +455,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"biased_attention: {name} must be a tensor, got {type(tensor).__name__}")
@@ -424,8 +469,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"biased_attention: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"biased_attention: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -433,8 +478,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"biased_attention: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"biased_attention: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -444,7 +489,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

@@ -133,9 +133,27 @@ def cosine_embedding_none_backward(
     _fits("cosine", cosine, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     if dtype in HALF:
-        dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine = _single(dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine)
+        dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine = _single(
+            dlosses,
+            x1,
+            x2,
+            target,
+            norms_term,
+            norms_term_2,
+            norms,
+            cosine,
+        )
     if len(N_dims) != 1:
-        dlosses, target, norms_term, norms_term_2, norms, cosine = _merged(0, 0, dlosses, target, norms_term, norms_term_2, norms, cosine)
+        dlosses, target, norms_term, norms_term_2, norms, cosine = _merged(
+            0,
+            0,
+            dlosses,
+            target,
+            norms_term,
+            norms_term_2,
+            norms,
+            cosine,
+        )
         x1, x2 = _merged(0, -1, x1, x2)
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
@@ -232,9 +250,25 @@ def cosine_embedding_none_chain(
     _fits("excess", excess, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     if dtype in HALF:
-        dlosses, product, norms, cosine, excess, losses = _single(dlosses, product, norms, cosine, excess, losses)
+        dlosses, product, norms, cosine, excess, losses = _single(
+            dlosses,
+            product,
+            norms,
+            cosine,
+            excess,
+            losses,
+        )
     if len(N_dims) != 1:
-        dlosses, product, norms, cosine, excess, losses = _merged(0, 0, dlosses, product, norms, cosine, excess, losses)
+        dlosses, product, norms, cosine, excess, losses = _merged(
+            0,
+            0,
+            dlosses,
+            product,
+            norms,
+            cosine,
+            excess,
+            losses,
+        )
     dexcess = torch.where(target == 1, 0, torch.where((target == -1) & (excess >= 0), dlosses, 0))
     dcosine = dexcess + torch.where(target == 1, -dlosses, 0)
     dnorms = -dcosine * cosine / norms
@@ -262,7 +296,16 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(behind, result.x1, result.x2, result.target, result.norms_term, result.norms_term_2, result.norms, result.cosine)
+        ctx.save_for_backward(
+            behind,
+            result.x1,
+            result.x2,
+            result.target,
+            result.norms_term,
+            result.norms_term_2,
+            result.norms,
+            result.cosine,
+        )
         ctx.numbers = (result.margin,)
         return result.losses, behind
 
@@ -280,16 +323,15 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cosine_embedding_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cosine_embedding_none_atoms(...).losses is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CosineEmbeddingNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -312,13 +354,14 @@ class CosineEmbeddingNoneCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dlosses):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dlosses, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingNoneCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CosineEmbeddingNoneCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x1, x2, target, margin, eps) -> tuple:
@@ -363,8 +406,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cosine_embedding_none: {name} must be a tensor, got {type(tensor).__name__}")
@@ -377,8 +420,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cosine_embedding_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cosine_embedding_none: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -386,8 +429,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -397,7 +440,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -431,7 +474,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cosine_embedding_none: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

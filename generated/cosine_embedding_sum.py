@@ -127,11 +127,14 @@ def cosine_embedding_sum_backward(
     _fits("x1", x1, "(*N, C)", (..., None), dtype, True)
     *N_dims, C = x1.shape
     _fits("x2", x2, "(*N, C) with N, C as in x1", (*N_dims, C), dtype, True)
+    _fits("losses_norms_term", losses_norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True)
     _fits(
-        "losses_norms_term", losses_norms_term, "(*N,) with N as in x1", (*N_dims,), dtype, True,
-    )
-    _fits(
-        "losses_norms_term_2", losses_norms_term_2, "(*N,) with N as in x1", (*N_dims,), dtype, True,
+        "losses_norms_term_2",
+        losses_norms_term_2,
+        "(*N,) with N as in x1",
+        (*N_dims,),
+        dtype,
+        True,
     )
     _fits("losses_norms", losses_norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
     _fits("losses_cosine", losses_cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
@@ -140,7 +143,15 @@ def cosine_embedding_sum_backward(
         dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
     if len(N_dims) != 1:
         x1, x2 = _merged(0, -1, x1, x2)
-        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(0, 0, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(
+            0,
+            0,
+            target,
+            losses_norms_term,
+            losses_norms_term_2,
+            losses_norms,
+            losses_cosine,
+        )
     if not isinstance(margin, (float, int)):
         margin = _number("margin", margin)
     result = _backward(
@@ -244,9 +255,25 @@ def cosine_embedding_sum_chain(
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
     if dtype in HALF:
-        dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss = _single(dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss)
+        dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss = _single(
+            dloss,
+            losses_product,
+            losses_norms,
+            losses_cosine,
+            losses_excess,
+            losses,
+            loss,
+        )
     if len(N_dims) != 1:
-        losses_product, losses_norms, losses_cosine, losses_excess, losses = _merged(0, 0, losses_product, losses_norms, losses_cosine, losses_excess, losses)
+        losses_product, losses_norms, losses_cosine, losses_excess, losses = _merged(
+            0,
+            0,
+            losses_product,
+            losses_norms,
+            losses_cosine,
+            losses_excess,
+            losses,
+        )
     N = x1.shape[0]
     dlosses = dloss.expand(N)
     dlosses_excess = torch.where(
@@ -284,7 +311,16 @@ class CosineEmbeddingSumFunction(torch.autograd.Function):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(x1, x2, target, margin, eps)
-        ctx.save_for_backward(behind, result.x1, result.x2, result.target, result.losses_norms_term, result.losses_norms_term_2, result.losses_norms, result.losses_cosine)
+        ctx.save_for_backward(
+            behind,
+            result.x1,
+            result.x2,
+            result.target,
+            result.losses_norms_term,
+            result.losses_norms_term_2,
+            result.losses_norms,
+            result.losses_cosine,
+        )
         ctx.numbers = (result.margin,)
         return result.loss, behind
 
@@ -302,16 +338,15 @@ class CosineEmbeddingSumFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cosine_embedding_sum: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cosine_embedding_sum_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cosine_embedding_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cosine_embedding_sum_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CosineEmbeddingSumAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -334,13 +369,14 @@ class CosineEmbeddingSumCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CosineEmbeddingSumCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CosineEmbeddingSumCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x1, x2, target, margin, eps) -> tuple:
@@ -385,8 +421,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cosine_embedding_sum: {name} must be a tensor, got {type(tensor).__name__}")
@@ -399,8 +435,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cosine_embedding_sum: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cosine_embedding_sum: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -408,8 +444,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cosine_embedding_sum: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cosine_embedding_sum: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -419,7 +455,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -453,7 +489,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cosine_embedding_sum: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cosine_embedding_sum: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cosine_embedding_sum: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

@@ -160,18 +160,35 @@ def cross_entropy_backward(
     _fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
     N, *S_dims = labels_kept.shape
     _fits(
-        "losses_probs", losses_probs, "(N, C, *S) with N, S as in labels_kept", (N, None, *S_dims), dtype, True,
+        "losses_probs",
+        losses_probs,
+        "(N, C, *S) with N, S as in labels_kept",
+        (N, None, *S_dims),
+        dtype,
+        True,
     )
     _, C, *_ = losses_probs.shape
     _fits(
-        "losses_counted", losses_counted, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True,
+        "losses_counted",
+        losses_counted,
+        "(N, *S) with N, S as in labels_kept",
+        (N, *S_dims),
+        dtype,
+        True,
     )
     _fits("counted_sum", counted_sum, "()", (), dtype, True)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
     _fits("weight", weight, "(C,) with C as in losses_probs", (C,), dtype, True)
     if dtype in HALF:
-        dloss, labels_kept, weight, losses_probs, losses_counted, counted_sum = _single(dloss, labels_kept, weight, losses_probs, losses_counted, counted_sum)
+        dloss, labels_kept, weight, losses_probs, losses_counted, counted_sum = _single(
+            dloss,
+            labels_kept,
+            weight,
+            losses_probs,
+            losses_counted,
+            counted_sum,
+        )
     if len(S_dims) != 1:
         labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
         losses_probs, = _merged(2, 0, losses_probs)
@@ -182,7 +199,10 @@ def cross_entropy_backward(
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     result = _backward(
         dloss, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
         label_smoothing,
@@ -313,7 +333,15 @@ def cross_entropy_chain(
         dloss, losses_probs, losses_logprobs, losses_counted, losses_picked, losses_smoothing, losses, counted, loss = _single(dloss, losses_probs, losses_logprobs, losses_counted, losses_picked, losses_smoothing, losses, counted, loss)
     if len(S_dims) != 1:
         losses_probs, losses_logprobs = _merged(2, 0, losses_probs, losses_logprobs)
-        losses_counted, losses_picked, losses_smoothing, losses, counted = _merged(1, 0, losses_counted, losses_picked, losses_smoothing, losses, counted)
+        losses_counted, losses_picked, losses_smoothing, losses, counted = _merged(
+            1,
+            0,
+            losses_counted,
+            losses_picked,
+            losses_smoothing,
+            losses,
+            counted,
+        )
     S = logits.shape[2]
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
@@ -383,14 +411,26 @@ class CrossEntropyFunction(torch.autograd.Function):
     def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+        ctx.plain = weight is None and label_smoothing == 0 and _all_count(
+            labels,
+            ignore_index,
+            logits.shape[1],
+        )
         if ctx.plain:
             loss, labels, losses_probs = _plain_forward(logits, labels)
             ctx.save_for_backward(behind, labels, losses_probs)
             ctx.numbers = ()
             return loss, behind
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
-        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.losses_probs, result.losses_counted, result.counted_sum)
+        ctx.save_for_backward(
+            behind,
+            result.labels,
+            result.labels_kept,
+            result.weight,
+            result.losses_probs,
+            result.losses_counted,
+            result.counted_sum,
+        )
         ctx.numbers = (result.label_smoothing,)
         return result.loss, behind
 
@@ -411,16 +451,15 @@ class CrossEntropyFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cross_entropy: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cross_entropy_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cross_entropy: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CrossEntropyAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -443,13 +482,14 @@ class CrossEntropyCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CrossEntropyCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
@@ -481,7 +521,10 @@ def _arguments(logits, labels, weight, label_smoothing, ignore_index) -> tuple:
     if not isinstance(ignore_index, int):
         ignore_index = _whole("ignore_index", ignore_index)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     return dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index
 
 
@@ -513,8 +556,8 @@ def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cross_entropy: {name} must be a tensor, got {type(tensor).__name__}")
@@ -527,8 +570,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cross_entropy: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cross_entropy: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -536,16 +579,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cross_entropy: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cross_entropy: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"cross_entropy: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"cross_entropy: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:
@@ -554,7 +599,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -596,8 +641,8 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cross_entropy: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cross_entropy: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cross_entropy: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
 
@@ -618,4 +663,5 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"cross_entropy: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"cross_entropy: {name} holds {wrong}, outside of 0 .. {last}")

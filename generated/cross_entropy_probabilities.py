@@ -127,7 +127,12 @@ def cross_entropy_probabilities_backward(
     _fits("target", target, "(N, C, *S)", (None, None, ...), dtype, True)
     N, C, *S_dims = target.shape
     _fits(
-        "losses_logprobs", losses_logprobs, "(N, C, *S) with N, C, S as in target", (N, C, *S_dims), dtype, True,
+        "losses_logprobs",
+        losses_logprobs,
+        "(N, C, *S) with N, C, S as in target",
+        (N, C, *S_dims),
+        dtype,
+        True,
     )
     _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
     if dtype in HALF:
@@ -136,12 +141,16 @@ def cross_entropy_probabilities_backward(
         target, losses_logprobs = _merged(2, 0, target, losses_logprobs)
     if C == 0:
         raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
+            f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     result = _backward(dloss, target, weight, losses_logprobs, label_smoothing, (True,) * 4)
     return CrossEntropyProbabilitiesGradients(
         _restored(result.dlogits, 2, S_dims).to(dtype),
@@ -239,9 +248,22 @@ def cross_entropy_probabilities_chain(
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
     if dtype in HALF:
-        dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss = _single(dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss)
+        dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss = _single(
+            dloss,
+            losses_probs,
+            losses_logprobs,
+            losses_smoothed,
+            losses,
+            loss,
+        )
     if len(S_dims) != 1:
-        losses_probs, losses_logprobs, losses_smoothed = _merged(2, 0, losses_probs, losses_logprobs, losses_smoothed)
+        losses_probs, losses_logprobs, losses_smoothed = _merged(
+            2,
+            0,
+            losses_probs,
+            losses_logprobs,
+            losses_smoothed,
+        )
         losses, = _merged(1, 0, losses)
     S = logits.shape[2]
     if N * S == 0:
@@ -327,16 +349,15 @@ class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cross_entropy_probabilities: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cross_entropy_probabilities_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cross_entropy_probabilities: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_probabilities_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CrossEntropyProbabilitiesAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -359,13 +380,14 @@ class CrossEntropyProbabilitiesCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyProbabilitiesCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CrossEntropyProbabilitiesCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, label_smoothing) -> tuple:
@@ -392,12 +414,16 @@ def _arguments(logits, target, weight, label_smoothing) -> tuple:
         logits, target = _merged(2, 0, logits, target)
     if C == 0:
         raise ValueError(
-            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_probabilities: logits_shifted takes a maximum along it, but C is 0 "
+            f"where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_probabilities: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     return dtype, S_dims, logits, target, weight, label_smoothing
 
 
@@ -418,8 +444,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
@@ -432,8 +458,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cross_entropy_probabilities: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cross_entropy_probabilities: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -441,8 +467,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -452,7 +478,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -486,7 +512,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cross_entropy_probabilities: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

@@ -122,12 +122,15 @@ def cross_entropy_probabilities_none_backward(
     _fits("dlosses", dlosses, "(N, *S)", (None, ...))
     dtype = dlosses.dtype
     N, *S_dims = dlosses.shape
-    _fits(
-        "target", target, "(N, C, *S) with N, S as in dlosses", (N, None, *S_dims), dtype, True,
-    )
+    _fits("target", target, "(N, C, *S) with N, S as in dlosses", (N, None, *S_dims), dtype, True)
     _, C, *_ = target.shape
     _fits(
-        "logprobs", logprobs, "(N, C, *S) with N, S as in dlosses and C as in target", (N, C, *S_dims), dtype, True,
+        "logprobs",
+        logprobs,
+        "(N, C, *S) with N, S as in dlosses and C as in target",
+        (N, C, *S_dims),
+        dtype,
+        True,
     )
     _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
     if dtype in HALF:
@@ -137,12 +140,16 @@ def cross_entropy_probabilities_none_backward(
         target, logprobs = _merged(2, 0, target, logprobs)
     if C == 0:
         raise ValueError(
-            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is "
+            f"0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
     result = _backward(dlosses, target, weight, logprobs, label_smoothing, (True,) * 4)
     return CrossEntropyProbabilitiesNoneGradients(
         _restored(result.dlogits, 2, S_dims).to(dtype),
@@ -229,7 +236,13 @@ def cross_entropy_probabilities_none_chain(
     _fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
     if dtype in HALF:
-        dlosses, probs, logprobs, smoothed, losses = _single(dlosses, probs, logprobs, smoothed, losses)
+        dlosses, probs, logprobs, smoothed, losses = _single(
+            dlosses,
+            probs,
+            logprobs,
+            smoothed,
+            losses,
+        )
     if len(S_dims) != 1:
         dlosses, losses = _merged(1, 0, dlosses, losses)
         probs, logprobs, smoothed = _merged(2, 0, probs, logprobs, smoothed)
@@ -298,7 +311,12 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
         behind, *saved = ctx.saved_tensors
         with torch.no_grad():
             if ctx.plain:
-                gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+                gradients = _plain_backward(
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         if torch.is_grad_enabled():
@@ -308,16 +326,15 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CrossEntropyProbabilitiesNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -340,13 +357,14 @@ class CrossEntropyProbabilitiesNoneCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dlosses):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dlosses, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyProbabilitiesNoneCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CrossEntropyProbabilitiesNoneCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, weight, label_smoothing) -> tuple:
@@ -373,12 +391,16 @@ def _arguments(logits, target, weight, label_smoothing) -> tuple:
         logits, target = _merged(2, 0, logits, target)
     if C == 0:
         raise ValueError(
-            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is "
+            f"0 where C = {C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
     return dtype, S_dims, logits, target, weight, label_smoothing
 
 
@@ -399,8 +421,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
@@ -413,8 +435,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cross_entropy_probabilities_none: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cross_entropy_probabilities_none: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -422,8 +444,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -433,7 +455,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -467,7 +489,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cross_entropy_probabilities_none: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

@@ -168,14 +168,22 @@ def cross_entropy_softcap_backward(
     dtype = dloss.dtype
     _fits("logits", logits, "(N, C, *S)", (None, None, ...), dtype, True)
     N, C, *S_dims = logits.shape
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True)
     _fits(
-        "labels_kept", labels_kept, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True,
+        "loss_losses_probs",
+        loss_losses_probs,
+        "(N, C, *S) with N, C, S as in logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
     )
     _fits(
-        "loss_losses_probs", loss_losses_probs, "(N, C, *S) with N, C, S as in logits", (N, C, *S_dims), dtype, True,
-    )
-    _fits(
-        "loss_losses_counted", loss_losses_counted, "(N, *S) with N, S as in logits", (N, *S_dims), dtype, True,
+        "loss_losses_counted",
+        loss_losses_counted,
+        "(N, *S) with N, S as in logits",
+        (N, *S_dims),
+        dtype,
+        True,
     )
     _fits("loss_counted_sum", loss_counted_sum, "()", (), dtype, True)
     labels = _index("labels", labels)
@@ -185,17 +193,27 @@ def cross_entropy_softcap_backward(
         dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum)
     if len(S_dims) != 1:
         logits, loss_losses_probs = _merged(2, 0, logits, loss_losses_probs)
-        labels, labels_kept, loss_losses_counted = _merged(1, 0, labels, labels_kept, loss_losses_counted)
+        labels, labels_kept, loss_losses_counted = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            loss_losses_counted,
+        )
     if C == 0:
         raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
     if not isinstance(cap, (float, int)):
         cap = _number("cap", cap)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     if not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
     result = _backward(
@@ -328,9 +346,7 @@ def cross_entropy_softcap_chain(
     _fits("dloss", dloss, "()", (), dtype, True)
     _fits("capped", capped, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("loss_losses_probs", loss_losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    _fits(
-        "loss_losses_logprobs", loss_losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True,
-    )
+    _fits("loss_losses_logprobs", loss_losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("loss_losses_counted", loss_losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss_losses_picked", loss_losses_picked, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss_losses_smoothing", loss_losses_smoothing, "(N, *S)", (N, *S_dims), dtype, True)
@@ -340,7 +356,13 @@ def cross_entropy_softcap_chain(
     if dtype in HALF:
         dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss = _single(dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss)
     if len(S_dims) != 1:
-        capped, loss_losses_probs, loss_losses_logprobs = _merged(2, 0, capped, loss_losses_probs, loss_losses_logprobs)
+        capped, loss_losses_probs, loss_losses_logprobs = _merged(
+            2,
+            0,
+            capped,
+            loss_losses_probs,
+            loss_losses_logprobs,
+        )
         loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted = _merged(1, 0, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted)
     S = logits.shape[2]
     if weight is None:
@@ -426,14 +448,27 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
     def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+        ctx.plain = weight is None and label_smoothing == 0 and _all_count(
+            labels,
+            ignore_index,
+            logits.shape[1],
+        )
         if ctx.plain:
             loss, logits, labels, loss_losses_probs, cap = _plain_forward(logits, labels, cap)
             ctx.save_for_backward(behind, logits, labels, loss_losses_probs)
             ctx.numbers = (cap,)
             return loss, behind
         result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
-        ctx.save_for_backward(behind, result.logits, result.labels, result.labels_kept, result.weight, result.loss_losses_probs, result.loss_losses_counted, result.loss_counted_sum)
+        ctx.save_for_backward(
+            behind,
+            result.logits,
+            result.labels,
+            result.labels_kept,
+            result.weight,
+            result.loss_losses_probs,
+            result.loss_losses_counted,
+            result.loss_counted_sum,
+        )
         ctx.numbers = (result.label_smoothing, result.cap)
         return result.loss, behind
 
@@ -454,16 +489,15 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CrossEntropySoftcapAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -486,13 +520,14 @@ class CrossEntropySoftcapCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropySoftcapCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CrossEntropySoftcapCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels, weight, label_smoothing, cap, ignore_index) -> tuple:
@@ -517,7 +552,8 @@ def _arguments(logits, labels, weight, label_smoothing, cap, ignore_index) -> tu
         labels, = _merged(1, 0, labels)
     if C == 0:
         raise ValueError(
-            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
         )
     if not isinstance(label_smoothing, (float, int)):
         label_smoothing = _number("label_smoothing", label_smoothing)
@@ -526,7 +562,10 @@ def _arguments(logits, labels, weight, label_smoothing, cap, ignore_index) -> tu
     if not isinstance(ignore_index, int):
         ignore_index = _whole("ignore_index", ignore_index)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     if not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
     return dtype, S_dims, logits, labels, weight, label_smoothing, cap, ignore_index
@@ -560,8 +599,8 @@ def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
@@ -574,8 +613,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cross_entropy_softcap: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cross_entropy_softcap: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -583,16 +622,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"cross_entropy_softcap: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:
@@ -601,7 +642,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -643,8 +684,8 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cross_entropy_softcap: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
 
@@ -665,4 +706,5 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"cross_entropy_softcap: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"cross_entropy_softcap: {name} holds {wrong}, outside of 0 .. {last}")

@@ -174,11 +174,21 @@ def cross_entropy_z_loss_backward(
     _fits("labels_kept", labels_kept, "(N, *S)", (None, ...), dtype, True)
     N, *S_dims = labels_kept.shape
     _fits(
-        "entropy_losses_probs", entropy_losses_probs, "(N, C, *S) with N, S as in labels_kept", (N, None, *S_dims), dtype, True,
+        "entropy_losses_probs",
+        entropy_losses_probs,
+        "(N, C, *S) with N, S as in labels_kept",
+        (N, None, *S_dims),
+        dtype,
+        True,
     )
     _, C, *_ = entropy_losses_probs.shape
     _fits(
-        "entropy_losses_counted", entropy_losses_counted, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True,
+        "entropy_losses_counted",
+        entropy_losses_counted,
+        "(N, *S) with N, S as in labels_kept",
+        (N, *S_dims),
+        dtype,
+        True,
     )
     _fits("entropy_counted_sum", entropy_counted_sum, "()", (), dtype, True)
     _fits("log_z", log_z, "(N, *S) with N, S as in labels_kept", (N, *S_dims), dtype, True)
@@ -189,7 +199,14 @@ def cross_entropy_z_loss_backward(
     if dtype in HALF:
         dloss, labels_kept, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum = _single(dloss, labels_kept, weight, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum)
     if len(S_dims) != 1:
-        labels, labels_kept, entropy_losses_counted, log_z = _merged(1, 0, labels, labels_kept, entropy_losses_counted, log_z)
+        labels, labels_kept, entropy_losses_counted, log_z = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            entropy_losses_counted,
+            log_z,
+        )
         entropy_losses_probs, = _merged(2, 0, entropy_losses_probs)
     if C == 0:
         raise ValueError(
@@ -200,7 +217,10 @@ def cross_entropy_z_loss_backward(
     if not isinstance(z_weight, (float, int)):
         z_weight = _number("z_weight", z_weight)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     result = _backward(
         dloss, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
         entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
@@ -347,18 +367,24 @@ def cross_entropy_z_loss_chain(
     N = logits.shape[0]
     C = logits.shape[1]
     _fits("dloss", dloss, "()", (), dtype, True)
+    _fits("entropy_losses_probs", entropy_losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits(
-        "entropy_losses_probs", entropy_losses_probs, "(N, C, *S)", (N, C, *S_dims), dtype, True,
+        "entropy_losses_logprobs",
+        entropy_losses_logprobs,
+        "(N, C, *S)",
+        (N, C, *S_dims),
+        dtype,
+        True,
     )
-    _fits(
-        "entropy_losses_logprobs", entropy_losses_logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True,
-    )
-    _fits(
-        "entropy_losses_counted", entropy_losses_counted, "(N, *S)", (N, *S_dims), dtype, True,
-    )
+    _fits("entropy_losses_counted", entropy_losses_counted, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("entropy_losses_picked", entropy_losses_picked, "(N, *S)", (N, *S_dims), dtype, True)
     _fits(
-        "entropy_losses_smoothing", entropy_losses_smoothing, "(N, *S)", (N, *S_dims), dtype, True,
+        "entropy_losses_smoothing",
+        entropy_losses_smoothing,
+        "(N, *S)",
+        (N, *S_dims),
+        dtype,
+        True,
     )
     _fits("entropy_losses", entropy_losses, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("entropy_counted", entropy_counted, "(N, *S)", (N, *S_dims), dtype, True)
@@ -369,7 +395,12 @@ def cross_entropy_z_loss_chain(
     if dtype in HALF:
         dloss, entropy_losses_probs, entropy_losses_logprobs, entropy_losses_counted, entropy_losses_picked, entropy_losses_smoothing, entropy_losses, entropy_counted, entropy, log_z, excess, loss = _single(dloss, entropy_losses_probs, entropy_losses_logprobs, entropy_losses_counted, entropy_losses_picked, entropy_losses_smoothing, entropy_losses, entropy_counted, entropy, log_z, excess, loss)
     if len(S_dims) != 1:
-        entropy_losses_probs, entropy_losses_logprobs = _merged(2, 0, entropy_losses_probs, entropy_losses_logprobs)
+        entropy_losses_probs, entropy_losses_logprobs = _merged(
+            2,
+            0,
+            entropy_losses_probs,
+            entropy_losses_logprobs,
+        )
         entropy_losses_counted, entropy_losses_picked, entropy_losses_smoothing, entropy_losses, entropy_counted, log_z = _merged(1, 0, entropy_losses_counted, entropy_losses_picked, entropy_losses_smoothing, entropy_losses, entropy_counted, log_z)
     S = logits.shape[2]
     if weight is None:
@@ -462,14 +493,32 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
     def forward(ctx, logits, labels, weight, label_smoothing, z_weight, ignore_index):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
-        ctx.plain = weight is None and label_smoothing == 0 and _all_count(labels, ignore_index, logits.shape[1])
+        ctx.plain = weight is None and label_smoothing == 0 and _all_count(
+            labels,
+            ignore_index,
+            logits.shape[1],
+        )
         if ctx.plain:
-            loss, labels, entropy_losses_probs, log_z, z_weight = _plain_forward(logits, labels, z_weight)
+            loss, labels, entropy_losses_probs, log_z, z_weight = _plain_forward(
+            logits,
+            labels,
+            z_weight,
+        )
             ctx.save_for_backward(behind, labels, entropy_losses_probs, log_z)
             ctx.numbers = (z_weight,)
             return loss, behind
         result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
-        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.entropy_losses_probs, result.entropy_losses_counted, result.entropy_counted_sum, result.log_z, result.excess_sum)
+        ctx.save_for_backward(
+            behind,
+            result.labels,
+            result.labels_kept,
+            result.weight,
+            result.entropy_losses_probs,
+            result.entropy_losses_counted,
+            result.entropy_counted_sum,
+            result.log_z,
+            result.excess_sum,
+        )
         ctx.numbers = (result.label_smoothing, result.z_weight)
         return result.loss, behind
 
@@ -490,16 +539,15 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "cross_entropy_z_loss: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; cross_entropy_z_loss_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "cross_entropy_z_loss: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; cross_entropy_z_loss_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class CrossEntropyZLossAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -522,13 +570,14 @@ class CrossEntropyZLossCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", CrossEntropyZLossCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", CrossEntropyZLossCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels, weight, label_smoothing, z_weight, ignore_index) -> tuple:
@@ -562,7 +611,10 @@ def _arguments(logits, labels, weight, label_smoothing, z_weight, ignore_index) 
     if not isinstance(ignore_index, int):
         ignore_index = _whole("ignore_index", ignore_index)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got {label_smoothing}")
+        raise ValueError(
+            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
     return dtype, S_dims, logits, labels, weight, label_smoothing, z_weight, ignore_index
 
 
@@ -594,8 +646,8 @@ def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cross_entropy_z_loss: {name} must be a tensor, got {type(tensor).__name__}")
@@ -608,8 +660,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"cross_entropy_z_loss: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"cross_entropy_z_loss: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -617,16 +669,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"cross_entropy_z_loss: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"cross_entropy_z_loss: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"cross_entropy_z_loss: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"cross_entropy_z_loss: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:
@@ -635,7 +689,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -677,8 +731,8 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"cross_entropy_z_loss: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"cross_entropy_z_loss: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"cross_entropy_z_loss: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
 
@@ -699,4 +753,5 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"cross_entropy_z_loss: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"cross_entropy_z_loss: {name} holds {wrong}, outside of 0 .. {last}")

@@ -256,7 +256,12 @@ def focal_sum_chain(
     _fits("losses_balance", losses_balance, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses_entropies_probs", losses_entropies_probs, "(*N,)", (*N_dims,), dtype, True)
     _fits(
-        "losses_entropies_likelihood", losses_entropies_likelihood, "(*N,)", (*N_dims,), dtype, True,
+        "losses_entropies_likelihood",
+        losses_entropies_likelihood,
+        "(*N,)",
+        (*N_dims,),
+        dtype,
+        True,
     )
     _fits("losses_entropies", losses_entropies, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
@@ -325,16 +330,15 @@ class FocalSumFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "focal_sum: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; focal_sum_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "focal_sum: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; focal_sum_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class FocalSumAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -357,13 +361,14 @@ class FocalSumCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", FocalSumCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", FocalSumCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, target, alpha, gamma) -> tuple:
@@ -399,8 +404,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"focal_sum: {name} must be a tensor, got {type(tensor).__name__}")
@@ -413,8 +418,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"focal_sum: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"focal_sum: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -422,8 +427,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"focal_sum: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"focal_sum: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -433,7 +438,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

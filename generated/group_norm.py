@@ -133,11 +133,21 @@ def group_norm_backward(
     N, C, *S_dims = dy.shape
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits(
-        "inv_std", inv_std, "(N, groups, 1, *S=1) with N as in dy", (N, None, 1, *[1] * len(S_dims)), dtype, True,
+        "inv_std",
+        inv_std,
+        "(N, groups, 1, *S=1) with N as in dy",
+        (N, None, 1, *[1] * len(S_dims)),
+        dtype,
+        True,
     )
     _, groups, _, *_ = inv_std.shape
     _fits(
-        "xhat", xhat, "(N, groups, K, *S) with N, S as in dy and groups as in inv_std", (N, groups, None, *S_dims), dtype, True,
+        "xhat",
+        xhat,
+        "(N, groups, K, *S) with N, S as in dy and groups as in inv_std",
+        (N, groups, None, *S_dims),
+        dtype,
+        True,
     )
     _, _, K, *_ = xhat.shape
     if dtype in HALF:
@@ -147,7 +157,8 @@ def group_norm_backward(
         inv_std, xhat = _merged(3, 0, inv_std, xhat)
     if C != groups * K:
         raise ValueError(
-            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = {groups}, K = {K}"
+            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
+            f"{groups}, K = {K}"
         )
     result = _backward(dy, gain, inv_std, xhat, (True,) * 5)
     return GroupNormGradients(
@@ -268,16 +279,41 @@ def group_norm_chain(
     _fits("diff", diff, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
     _fits("var", var, "(N, groups, 1, *S=1)", (N, groups, 1, *[1] * len(S_dims)), dtype, True)
     _fits(
-        "inv_std", inv_std, "(N, groups, 1, *S=1)", (N, groups, 1, *[1] * len(S_dims)), dtype, True,
+        "inv_std",
+        inv_std,
+        "(N, groups, 1, *S=1)",
+        (N, groups, 1, *[1] * len(S_dims)),
+        dtype,
+        True,
     )
     _fits("xhat", xhat, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
     _fits("scaled", scaled, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
     _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     if dtype in HALF:
-        dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _single(dy, grouped, mean, diff, var, inv_std, xhat, scaled, y)
+        dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _single(
+            dy,
+            grouped,
+            mean,
+            diff,
+            var,
+            inv_std,
+            xhat,
+            scaled,
+            y,
+        )
     if len(S_dims) != 1:
         dy, y = _merged(2, 0, dy, y)
-        grouped, mean, diff, var, inv_std, xhat, scaled = _merged(3, 0, grouped, mean, diff, var, inv_std, xhat, scaled)
+        grouped, mean, diff, var, inv_std, xhat, scaled = _merged(
+            3,
+            0,
+            grouped,
+            mean,
+            diff,
+            var,
+            inv_std,
+            xhat,
+            scaled,
+        )
     S = dy.shape[2]
     if K * S == 0:
         raise ValueError("group_norm_chain divides a number by K * S, which is 0")
@@ -373,16 +409,15 @@ class GroupNormFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "group_norm: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; group_norm_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "group_norm: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; group_norm_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class GroupNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -405,13 +440,14 @@ class GroupNormCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", GroupNormCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", GroupNormCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, gain, bias, groups, eps) -> tuple:
@@ -445,8 +481,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"group_norm: {name} must be a tensor, got {type(tensor).__name__}")
@@ -459,8 +495,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"group_norm: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"group_norm: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -468,8 +504,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"group_norm: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"group_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -479,7 +515,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

@@ -188,20 +188,46 @@ def gru_cell_backward(
     _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
     P = weight_ih.shape[0]
     _fits(
-        "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in dy", (P, H), dtype, True,
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in weight_ih and H as in dy",
+        (P, H),
+        dtype,
+        True,
     )
     _fits("proposed", proposed, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     if dtype in HALF:
-        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(
+            dy,
+            x,
+            h,
+            weight_ih,
+            weight_hh,
+            proposed,
+            reset,
+            update,
+            candidate,
+        )
     if len(N_dims) != 1:
-        dy, x, h, proposed, reset, update, candidate = _merged(0, -1, dy, x, h, proposed, reset, update, candidate)
+        dy, x, h, proposed, reset, update, candidate = _merged(
+            0,
+            -1,
+            dy,
+            x,
+            h,
+            proposed,
+            reset,
+            update,
+            candidate,
+        )
     Gate = 3
     if P != Gate * H:
         raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
+            f"Gate = {Gate}, H = {H}"
         )
     result = _backward(
         dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, (True,) * 6,
@@ -361,7 +387,19 @@ def gru_cell_chain(
     if dtype in HALF:
         dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _single(dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
     if len(N_dims) != 1:
-        dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _merged(0, -1, dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
+        dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _merged(
+            0,
+            -1,
+            dy,
+            to_reset,
+            to_update,
+            proposed,
+            reset,
+            update,
+            to_candidate,
+            candidate,
+            y,
+        )
         from_input, from_state, both = _merged(0, -2, from_input, from_state, both)
     N = dy.shape[0]
     Gate = 3
@@ -463,12 +501,37 @@ class GRUCellFunction(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.plain = bias_ih is None and bias_hh is None
         if ctx.plain:
-            y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _plain_forward(x, h, weight_ih, weight_hh)
-            ctx.save_for_backward(behind, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+            y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _plain_forward(
+            x,
+            h,
+            weight_ih,
+            weight_hh,
+        )
+            ctx.save_for_backward(
+            behind,
+            x,
+            h,
+            weight_ih,
+            weight_hh,
+            proposed,
+            reset,
+            update,
+            candidate,
+        )
             ctx.numbers = ()
             return y, behind
         result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.proposed, result.reset, result.update, result.candidate)
+        ctx.save_for_backward(
+            behind,
+            result.x,
+            result.h,
+            result.weight_ih,
+            result.weight_hh,
+            result.proposed,
+            result.reset,
+            result.update,
+            result.candidate,
+        )
         ctx.numbers = ()
         return result.y, behind
 
@@ -489,16 +552,15 @@ class GRUCellFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "gru_cell: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; gru_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "gru_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; gru_cell_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class GRUCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -521,13 +583,14 @@ class GRUCellCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", GRUCellCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", GRUCellCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -559,9 +622,7 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or weight_hh.shape != (P, H)
         or weight_hh.dtype != dtype
     ):
-        _fits(
-            "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype,
-        )
+        _fits("weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype)
     if bias_ih is not None:
         if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
             _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
@@ -569,13 +630,21 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
             _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
     if dtype in HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            x,
+            h,
+            weight_ih,
+            weight_hh,
+            bias_ih,
+            bias_hh,
+        )
     if len(N_dims) != 1:
         x, h = _merged(0, -1, x, h)
     Gate = 3
     if P != Gate * H:
         raise ValueError(
-            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
+            f"Gate = {Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
 
@@ -588,8 +657,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"gru_cell: {name} must be a tensor, got {type(tensor).__name__}")
@@ -602,8 +671,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"gru_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"gru_cell: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -611,8 +680,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"gru_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"gru_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -622,7 +691,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

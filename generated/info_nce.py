@@ -150,11 +150,14 @@ def info_nce_backward(
     _fits("key_length", key_length, "(N, 1) with N as in query_norm", (N, 1), dtype, True)
     _fits("key", key, "(N, D) with N as in query_norm and D as in query", (N, D), dtype, True)
     _fits(
-        "exp_similarity_shifted", exp_similarity_shifted, "(N, N) with N as in query_norm", (N, N), dtype, True,
+        "exp_similarity_shifted",
+        exp_similarity_shifted,
+        "(N, N) with N as in query_norm",
+        (N, N),
+        dtype,
+        True,
     )
-    _fits(
-        "of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in query_norm", (N,), dtype, True,
-    )
+    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in query_norm", (N,), dtype, True)
     if dtype in HALF:
         dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
     if N == 0:
@@ -305,7 +308,17 @@ class InfoNCEFunction(torch.autograd.Function):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(queries, keys, temperature)
-        ctx.save_for_backward(behind, result.query_norm, result.query_length, result.query, result.key_norm, result.key_length, result.key, result.exp_similarity_shifted, result.of_all_sum_scaled)
+        ctx.save_for_backward(
+            behind,
+            result.query_norm,
+            result.query_length,
+            result.query,
+            result.key_norm,
+            result.key_length,
+            result.key,
+            result.exp_similarity_shifted,
+            result.of_all_sum_scaled,
+        )
         ctx.numbers = (result.temperature,)
         return result.loss, behind
 
@@ -323,16 +336,15 @@ class InfoNCEFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "info_nce: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; info_nce_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "info_nce: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; info_nce_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class InfoNCEAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -355,13 +367,14 @@ class InfoNCECompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", InfoNCECompiled.apply)
+    kind, function = "CompositeImplicitAutograd", InfoNCECompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(queries, keys, temperature) -> tuple:
@@ -388,8 +401,8 @@ def _arguments(queries, keys, temperature) -> tuple:
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"info_nce: {name} must be a tensor, got {type(tensor).__name__}")
@@ -402,8 +415,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"info_nce: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"info_nce: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -411,8 +424,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"info_nce: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"info_nce: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 

@@ -202,9 +202,7 @@ def js_div_chain(
     C = p.shape[1]
     _fits("dloss", dloss, "()", (), dtype, True)
     _fits("mixture", mixture, "(*N, C)", (*N_dims, C), dtype, True)
-    _fits(
-        "of_mixture_information", of_mixture_information, "(*N, C)", (*N_dims, C), dtype, True,
-    )
+    _fits("of_mixture_information", of_mixture_information, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("of_mixture", of_mixture, "(*N,)", (*N_dims,), dtype, True)
     _fits("of_p_information", of_p_information, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("of_p", of_p, "(*N,)", (*N_dims,), dtype, True)
@@ -215,7 +213,14 @@ def js_div_chain(
     if dtype in HALF:
         dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss = _single(dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss)
     if len(N_dims) != 1:
-        mixture, of_mixture_information, of_p_information, of_q_information = _merged(0, -1, mixture, of_mixture_information, of_p_information, of_q_information)
+        mixture, of_mixture_information, of_p_information, of_q_information = _merged(
+            0,
+            -1,
+            mixture,
+            of_mixture_information,
+            of_p_information,
+            of_q_information,
+        )
         of_mixture, of_p, of_q, divergences = _merged(0, 0, of_mixture, of_p, of_q, divergences)
     N = p.shape[0]
     if N == 0:
@@ -265,16 +270,15 @@ class JSDivFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "js_div: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; js_div_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "js_div: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; js_div_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class JSDivAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -297,13 +301,14 @@ class JSDivCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", JSDivCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", JSDivCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(p, q) -> tuple:
@@ -331,8 +336,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"js_div: {name} must be a tensor, got {type(tensor).__name__}")
@@ -345,8 +350,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"js_div: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"js_div: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -354,8 +359,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"js_div: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"js_div: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -365,7 +370,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

@@ -196,7 +196,12 @@ def lstm_cell_backward(
     _fits("weight_ih", weight_ih, "(P, K) with K as in x", (None, K), dtype, True)
     P = weight_ih.shape[0]
     _fits(
-        "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in dy", (P, H), dtype, True,
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in weight_ih and H as in dy",
+        (P, H),
+        dtype,
+        True,
     )
     _fits("i", i, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("f", f, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
@@ -204,14 +209,27 @@ def lstm_cell_backward(
     _fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     if dtype in HALF:
-        dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+        dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(
+            dy,
+            x,
+            h,
+            c,
+            weight_ih,
+            weight_hh,
+            i,
+            f,
+            g,
+            o,
+            shown,
+        )
     if len(N_dims) != 1:
         dy, = _merged(1, -1, dy)
         x, h, c, i, f, g, o, shown = _merged(0, -1, x, h, c, i, f, g, o, shown)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
+            f"{Gate}, H = {H}"
         )
     result = _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, (True,) * 7)
     return LSTMCellGradients(
@@ -377,10 +395,41 @@ def lstm_cell_chain(
     _fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
     if dtype in HALF:
-        dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y)
+        dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(
+            dy,
+            pre,
+            gates,
+            to_i,
+            to_f,
+            to_g,
+            to_o,
+            i,
+            f,
+            g,
+            o,
+            cell,
+            shown,
+            hidden,
+            y,
+        )
     if len(N_dims) != 1:
         dy, y = _merged(1, -1, dy, y)
-        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _merged(0, -1, pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden)
+        pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _merged(
+            0,
+            -1,
+            pre,
+            to_i,
+            to_f,
+            to_g,
+            to_o,
+            i,
+            f,
+            g,
+            o,
+            cell,
+            shown,
+            hidden,
+        )
         gates, = _merged(0, -2, gates)
     N = dy.shape[1]
     Gate = 4
@@ -486,12 +535,30 @@ class LSTMCellFunction(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.plain = bias_ih is None and bias_hh is None
         if ctx.plain:
-            y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _plain_forward(x, h, c, weight_ih, weight_hh)
+            y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _plain_forward(
+            x,
+            h,
+            c,
+            weight_ih,
+            weight_hh,
+        )
             ctx.save_for_backward(behind, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
             ctx.numbers = ()
             return y, behind
         result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(behind, result.x, result.h, result.c, result.weight_ih, result.weight_hh, result.i, result.f, result.g, result.o, result.shown)
+        ctx.save_for_backward(
+            behind,
+            result.x,
+            result.h,
+            result.c,
+            result.weight_ih,
+            result.weight_hh,
+            result.i,
+            result.f,
+            result.g,
+            result.o,
+            result.shown,
+        )
         ctx.numbers = ()
         return result.y, behind
 
@@ -512,16 +579,15 @@ class LSTMCellFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; lstm_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; lstm_cell_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class LSTMCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -544,13 +610,14 @@ class LSTMCellCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", LSTMCellCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", LSTMCellCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -584,9 +651,7 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         or weight_hh.shape != (P, H)
         or weight_hh.dtype != dtype
     ):
-        _fits(
-            "weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype,
-        )
+        _fits("weight_hh", weight_hh, "(P, H) with P as in weight_ih and H as in h", (P, H), dtype)
     if bias_ih is not None:
         if not isinstance(bias_ih, Tensor) or bias_ih.shape != (P,) or bias_ih.dtype != dtype:
             _fits("bias_ih", bias_ih, "(P,) with P as in weight_ih", (P,), dtype)
@@ -594,13 +659,22 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (P,) or bias_hh.dtype != dtype:
             _fits("bias_hh", bias_hh, "(P,) with P as in weight_ih", (P,), dtype)
     if dtype in HALF:
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            x,
+            h,
+            c,
+            weight_ih,
+            weight_hh,
+            bias_ih,
+            bias_hh,
+        )
     if len(N_dims) != 1:
         x, h, c = _merged(0, -1, x, h, c)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
-            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = {Gate}, H = {H}"
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
+            f"{Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
 
@@ -613,8 +687,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"lstm_cell: {name} must be a tensor, got {type(tensor).__name__}")
@@ -627,8 +701,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"lstm_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"lstm_cell: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -636,8 +710,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"lstm_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"lstm_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -647,7 +721,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

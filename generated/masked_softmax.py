@@ -100,7 +100,8 @@ def masked_softmax_backward(dy: Tensor, y: Tensor) -> MaskedSoftmaxGradients:
         dy, y = _merged(0, -1, dy, y)
     if C == 0:
         raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
         )
     result = _backward(dy, y)
     return MaskedSoftmaxGradients(_restored(result.dx, 0, N_dims).to(dtype))
@@ -201,16 +202,15 @@ class MaskedSoftmaxFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "masked_softmax: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; masked_softmax_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "masked_softmax: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; masked_softmax_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class MaskedSoftmaxAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -233,13 +233,14 @@ class MaskedSoftmaxCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MaskedSoftmaxCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", MaskedSoftmaxCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, mask) -> tuple:
@@ -259,7 +260,8 @@ def _arguments(x, mask) -> tuple:
         x, mask = _merged(0, -1, x, mask)
     if C == 0:
         raise ValueError(
-            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = {C}"
+            f"masked_softmax: exp_x_chosen_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
         )
     return dtype, N_dims, x, mask
 
@@ -281,8 +283,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"masked_softmax: {name} must be a tensor, got {type(tensor).__name__}")
@@ -295,8 +297,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"masked_softmax: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"masked_softmax: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -304,8 +306,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -315,7 +317,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -339,7 +341,7 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"masked_softmax: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"masked_softmax: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)

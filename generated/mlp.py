@@ -196,22 +196,40 @@ def mlp_backward(
     N = embcat.shape[0]
     _fits("hpreact_inv_std", hpreact_inv_std, "(1, H) with H as in W1", (1, H), dtype, True)
     _fits(
-        "hpreact_xhat", hpreact_xhat, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True,
+        "hpreact_xhat",
+        hpreact_xhat,
+        "(N, H) with N as in embcat and H as in W1",
+        (N, H),
+        dtype,
+        True,
     )
     _fits("h", h, "(N, H) with N as in embcat and H as in W1", (N, H), dtype, True)
     _fits(
-        "loss_probs", loss_probs, "(N, V) with N as in embcat and V as in W2", (N, V), dtype, True,
+        "loss_probs",
+        loss_probs,
+        "(N, V) with N as in embcat and V as in W2",
+        (N, V),
+        dtype,
+        True,
     )
     contexts = _index("contexts", contexts)
     _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
     if dtype in HALF:
-        dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs)
-    if N - 1 == 0:
-        raise ValueError(
-            f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}"
+        dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(
+            dloss,
+            W1,
+            W2,
+            bngain,
+            embcat,
+            hpreact_inv_std,
+            hpreact_xhat,
+            h,
+            loss_probs,
         )
+    if N - 1 == 0:
+        raise ValueError(f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
         raise ValueError(
             f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
@@ -473,7 +491,19 @@ class MLPFunction(torch.autograd.Function):
         behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
-        ctx.save_for_backward(behind, result.contexts, result.labels, result.W1, result.W2, result.bngain, result.embcat, result.hpreact_inv_std, result.hpreact_xhat, result.h, result.loss_probs)
+        ctx.save_for_backward(
+            behind,
+            result.contexts,
+            result.labels,
+            result.W1,
+            result.W2,
+            result.bngain,
+            result.embcat,
+            result.hpreact_inv_std,
+            result.hpreact_xhat,
+            result.h,
+            result.loss_probs,
+        )
         ctx.numbers = ()
         return result.loss, behind
 
@@ -491,16 +521,15 @@ class MLPFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "mlp: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; mlp_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "mlp: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; mlp_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class MLPAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -523,13 +552,14 @@ class MLPCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", MLPCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", MLPCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tuple:
@@ -567,9 +597,7 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
             f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
         )
     if N - 1 == 0:
-        raise ValueError(
-            f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}"
-        )
+        raise ValueError(f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
         raise ValueError(
             f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
@@ -588,12 +616,13 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"mlp: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"mlp: {name} holds {wrong}, outside of 0 .. {last}")
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"mlp: {name} must be a tensor, got {type(tensor).__name__}")
@@ -606,8 +635,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"mlp: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"mlp: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -615,16 +644,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"mlp: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"mlp: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"mlp: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"mlp: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:

@@ -127,7 +127,12 @@ def nll_backward(
     _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
     _fits("weight", weight, "(C,)", (None,), dtype, True)
     if dtype in HALF:
-        dloss, labels_kept, weight, counted_sum_2 = _single(dloss, labels_kept, weight, counted_sum_2)
+        dloss, labels_kept, weight, counted_sum_2 = _single(
+            dloss,
+            labels_kept,
+            weight,
+            counted_sum_2,
+        )
     if len(S_dims) != 1:
         labels, labels_kept = _merged(1, 0, labels, labels_kept)
     result = _backward(dloss, labels, labels_kept, weight, counted_sum_2)
@@ -255,7 +260,13 @@ class NLLFunction(torch.autograd.Function):
             ctx.numbers = (C,)
             return loss, behind
         result = _forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight, result.counted_sum_2)
+        ctx.save_for_backward(
+            behind,
+            result.labels,
+            result.labels_kept,
+            result.weight,
+            result.counted_sum_2,
+        )
         ctx.numbers = ()
         return result.loss, behind
 
@@ -276,16 +287,15 @@ class NLLFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "nll: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; nll_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "nll: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; nll_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class NLLAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -308,13 +318,14 @@ class NLLCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", NLLCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", NLLCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logprobs, labels, weight, ignore_index) -> tuple:
@@ -374,8 +385,8 @@ def _split_label(name, label, ignored, dtype, *lengths) -> tuple[Tensor, Tensor]
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"nll: {name} must be a tensor, got {type(tensor).__name__}")
@@ -388,8 +399,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"nll: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"nll: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -397,16 +408,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"nll: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"nll: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"nll: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"nll: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:
@@ -415,7 +428,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:
@@ -447,8 +460,8 @@ def _as_number(name, tensor, dtype):
         raise TypeError(f"nll: {name} must be real, got {tensor.dtype}")
     if torch.promote_types(tensor.dtype, computed) != computed:
         raise TypeError(
-            f"nll: {name} is of {tensor.dtype}, but computed is in {computed}: convert it, as"
-            f" in {name}.to({computed})"
+            f"nll: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
 
@@ -469,4 +482,5 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"nll: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"nll: {name} holds {wrong}, outside of 0 .. {last}")

@@ -294,7 +294,14 @@ class RNNCellFunction(torch.autograd.Function):
             ctx.numbers = ()
             return y, behind
         result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(behind, result.x, result.h, result.weight_ih, result.weight_hh, result.y)
+        ctx.save_for_backward(
+            behind,
+            result.x,
+            result.h,
+            result.weight_ih,
+            result.weight_hh,
+            result.y,
+        )
         ctx.numbers = ()
         return result.y, behind
 
@@ -315,16 +322,15 @@ class RNNCellFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; rnn_cell_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; rnn_cell_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class RNNCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -347,13 +353,14 @@ class RNNCellCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", RNNCellCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", RNNCellCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
@@ -391,7 +398,14 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
         if not isinstance(bias_hh, Tensor) or bias_hh.shape != (H,) or bias_hh.dtype != dtype:
             _fits("bias_hh", bias_hh, "(H,) with H as in h", (H,), dtype)
     if dtype in HALF:
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = _single(
+            x,
+            h,
+            weight_ih,
+            weight_hh,
+            bias_ih,
+            bias_hh,
+        )
     if len(N_dims) != 1:
         x, h = _merged(0, -1, x, h)
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
@@ -405,8 +419,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"rnn_cell: {name} must be a tensor, got {type(tensor).__name__}")
@@ -419,8 +433,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"rnn_cell: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"rnn_cell: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -428,8 +442,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"rnn_cell: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"rnn_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -439,7 +453,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

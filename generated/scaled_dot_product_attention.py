@@ -133,14 +133,29 @@ def scaled_dot_product_attention_backward(
     _fits("query", query, "(*B, T, E) with B, T as in dy", (*B_dims, T, None), dtype, True)
     *_, _, E = query.shape
     _fits(
-        "key", key, "(*B, S, E) with B as in dy and E as in query", (*B_dims, None, E), dtype, True,
+        "key",
+        key,
+        "(*B, S, E) with B as in dy and E as in query",
+        (*B_dims, None, E),
+        dtype,
+        True,
     )
     *_, S, _ = key.shape
     _fits(
-        "value", value, "(*B, S, F) with B, F as in dy and S as in key", (*B_dims, S, F), dtype, True,
+        "value",
+        value,
+        "(*B, S, F) with B, F as in dy and S as in key",
+        (*B_dims, S, F),
+        dtype,
+        True,
     )
     _fits(
-        "probs", probs, "(*B, T, S) with B, T as in dy and S as in key", (*B_dims, T, S), dtype, True,
+        "probs",
+        probs,
+        "(*B, T, S) with B, T as in dy and S as in key",
+        (*B_dims, T, S),
+        dtype,
+        True,
     )
     if dtype in HALF:
         dy, query, key, value, probs = _single(dy, query, key, value, probs)
@@ -148,7 +163,8 @@ def scaled_dot_product_attention_backward(
         dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
     if S == 0:
         raise ValueError(
-            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {S}"
+            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is "
+            f"0 where S = {S}"
         )
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)
@@ -271,16 +287,15 @@ class ScaledDotProductAttentionFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "scaled_dot_product_attention: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; scaled_dot_product_attention_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class ScaledDotProductAttentionAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -303,13 +318,14 @@ class ScaledDotProductAttentionCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dy, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", ScaledDotProductAttentionCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", ScaledDotProductAttentionCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(query, key, value, scale) -> tuple:
@@ -337,7 +353,11 @@ def _arguments(query, key, value, scale) -> tuple:
         or value.dtype != dtype
     ):
         _fits(
-            "value", value, "(*B, S, F) with B as in query and S as in key", (*B_dims, S, None), dtype,
+            "value",
+            value,
+            "(*B, S, F) with B as in query and S as in key",
+            (*B_dims, S, None),
+            dtype,
         )
     if dtype in HALF:
         query, key, value = _single(query, key, value)
@@ -345,7 +365,8 @@ def _arguments(query, key, value, scale) -> tuple:
         query, key, value = _merged(0, -2, query, key, value)
     if S == 0:
         raise ValueError(
-            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is 0 where S = {S}"
+            f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is "
+            f"0 where S = {S}"
         )
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
@@ -361,8 +382,8 @@ def _restored(tensor, place, sizes):
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"scaled_dot_product_attention: {name} must be a tensor, got {type(tensor).__name__}")
@@ -375,8 +396,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"scaled_dot_product_attention: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"scaled_dot_product_attention: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -384,8 +405,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"scaled_dot_product_attention: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"scaled_dot_product_attention: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
@@ -395,7 +416,7 @@ def _single(*tensors) -> list:
 
 
 def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last``, counted from the end, as one; a new one for none."""
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
     for tensor in tensors:
         if tensor is not None:

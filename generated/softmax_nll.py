@@ -237,16 +237,15 @@ class SoftmaxNLLFunction(torch.autograd.Function):
 
 
 _REFUSAL = (
-    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not derived"
-    " yet; softmax_nll_atoms(...).loss is the same in plain torch, which autograd differentiates"
-    " to any order"
+    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not"
+    " derived yet; softmax_nll_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
 )
 
 
 class SoftmaxNLLAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses to be.
-
-    It lies behind all that the gradient was computed from, in the graph of autograd.
+    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
+    it lies behind all that the gradient was computed from.
     """
 
     @staticmethod
@@ -269,13 +268,14 @@ class SoftmaxNLLCompiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dloss):
         if torch.is_grad_enabled():
-            raise NotImplementedError(f"{ctx.refusal}; under torch.compile, create_graph=True is refused")
+            raise NotImplementedError(f"{ctx.refusal}; no create_graph under torch.compile")
         return dloss, None
 
 
 if not hasattr(torch.ops.gradform, "once"):  # an operation, since Dynamo traces what is none
     torch.library.define("gradform::once", "(Tensor(a) output, str refusal) -> Tensor(a)")
-    torch.library.impl("gradform::once", "CompositeImplicitAutograd", SoftmaxNLLCompiled.apply)
+    kind, function = "CompositeImplicitAutograd", SoftmaxNLLCompiled.apply
+    torch.library.impl("gradform::once", kind, function)
 
 
 def _arguments(logits, labels) -> tuple:
@@ -305,12 +305,13 @@ def _in_range(name, index, *lengths) -> None:
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
-            raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {min(lengths) - 1}")
+            last = min(lengths) - 1
+            raise IndexError(f"softmax_nll: {name} holds {wrong}, outside of 0 .. {last}")
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
-    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError for
-    another ``shape``, in which None and ``...`` are not known.
+    """TypeError for what is no tensor of the ``dtype`` (``single``: float32 will do), ValueError
+    for one of another ``shape``, of which None and ``...`` are not known.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(tensor).__name__}")
@@ -323,8 +324,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         if len(known) != tensor.dim() or any(size not in (None, own) for size, own in pairs):
             here = ", ".join({None: "any", ...: "..."}.get(size, str(size)) for size in shape)
             raise ValueError(
-                f"softmax_nll: {name} must have the dimensions {axes}, here ({here}), got the shape"
-                f" {tuple(tensor.shape)}"
+                f"softmax_nll: {name} must have the dimensions {axes}, here ({here}),"
+                f" got the shape {tuple(tensor.shape)}"
             )
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
@@ -332,16 +333,18 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
         enough = single and dtype in HALF and tensor.dtype == torch.float32
         if dtype is not None and not enough:
             raise TypeError(
-                f"softmax_nll: {name} is of {tensor.dtype}, but computed is in {dtype}: convert one of"
-                f" them, as in {name}.to({dtype})"
+                f"softmax_nll: {name} is of {tensor.dtype}, but computed is in {dtype}:"
+                f" convert one of them, as in {name}.to({dtype})"
             )
 
 
 def _index(name, label):
     """A label of integers as an index; TypeError for any other kind of tensor."""
-    if isinstance(label, Tensor) and (label.dtype == torch.bool or label.is_floating_point() or label.is_complex()):
+    if not isinstance(label, Tensor):
+        raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(label).__name__}")
+    if label.dtype == torch.bool or label.is_floating_point() or label.is_complex():
         raise TypeError(f"softmax_nll: {name} must be of an integer dtype, got {label.dtype}")
-    return label.long() if isinstance(label, Tensor) else label
+    return label.long()
 
 
 def _single(*tensors) -> list:

@@ -6,12 +6,15 @@ the target puts in those that are called.
 
 from __future__ import annotations
 
+import re
+
 from codegen import program as p
+from codegen.targets.torch.lines import broken
 from derive.layout import Dim, Layout
 from derive.symbols import Axes
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-LINE = 100
+LINE, MORE = 100, " " * 8
 PRODUCT, SIGN = 1, 2  # how tightly a text has to bind
 
 
@@ -119,7 +122,7 @@ class Checks:
                 f"if {self.dtype} in HALF:\n        {step.tensors[0]} = {step.tensors[0]}.float()"
             )
         names = ", ".join(step.tensors)
-        return f"if {self.dtype} in HALF:\n        {names} = _single({names})"
+        return f"if {self.dtype} in HALF:\n        " + broken(f"{names} = _single({names})", MORE)
 
     def _MergeDims(self, step: p.MergeDims) -> str:
         lines = [f"if len({self.dims[step.name]}) != 1:"]
@@ -130,7 +133,9 @@ class Checks:
         for (first, last), names in alike.items():
             comma = "," * (len(names) == 1)
             own = ", ".join(names)
-            lines.append(f"        {own}{comma} = _merged({first}, {last}, {own})")
+            lines.append(
+                "        " + broken(f"{own}{comma} = _merged({first}, {last}, {own})", MORE)
+            )
         return "\n".join(lines)
 
     def _NameSize(self, step: p.NameSize) -> str:
@@ -142,7 +147,7 @@ class Checks:
         wrong = f"{self.text(step.left)} is {'not ' * step.equal}{self.text(step.right)}"
         sizes = ", ".join(f"{axis} = {{{name}}}" for axis, name in step.axes)
         message = f"{self.program}: {step.name} {step.use}, but {wrong} where {sizes}"
-        return f'if {test}:\n        raise ValueError(\n            f"{message}"\n        )'
+        return f"if {test}:\n        {_raised(message)}"
 
     def _NotZero(self, step: p.NotZero) -> str:
         divisor = self.text(step.divisor)
@@ -177,7 +182,7 @@ class Checks:
         where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
         wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
         wrong += f" where {where}" * bool(where)
-        return f'if not {test}:\n        raise ValueError(f"{wrong}")'
+        return f"if not {test}:\n        {_raised(wrong)}"
 
     def size_lines(self, name: str, length: p.Value) -> list[str]:
         """What finds a size out; what does not divide is refused first."""
@@ -189,7 +194,7 @@ class Checks:
         wrong = f"{self.program}: {found} = {{{divisor}}}"
         return [
             f"if {divisor} < 1 or {self.text(length.dividend, PRODUCT)} % {divisor}:",
-            f'    raise ValueError(f"{wrong}")',
+            f"    {_raised(wrong)}",
             line,
         ]
 
@@ -231,6 +236,22 @@ class Checks:
         return str(self.lengths.get(self.size(dim), self.size(dim)))
 
 
+def _raised(message: str) -> str:
+    """What raises a `ValueError` with the message, the inside of an f-string, on lines that are
+    not too long.
+    """
+    line = f'raise ValueError(f"{message}")'
+    if len(line) + 8 <= LINE:
+        return line
+    parts = [""]
+    for word in re.findall(r"(?:\{[^}]*\}|[^ {])+ ?", message):
+        if len(parts[-1]) + len(word) + 15 > LINE:
+            parts.append("")
+        parts[-1] += word
+    inside = "".join(f'\n            f"{part}"' for part in parts)
+    return f"raise ValueError({inside}\n        )"
+
+
 def _condition(parts: list[str]) -> str:
     """``if``, where one of the parts is so, in lines that are not too long."""
     line = f"if {' or '.join(parts)}:"
@@ -243,5 +264,4 @@ def _call(arguments: list[str], margin: int) -> str:
     line = f"_fits({', '.join(arguments)})"
     if len(line) + margin + 4 <= LINE:
         return line
-    before = "\n" + " " * margin
-    return f"_fits({before}    {', '.join(arguments)},{before})"
+    return broken(line, " " * margin)

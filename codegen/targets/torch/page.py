@@ -23,6 +23,7 @@ from codegen.program import (
     Value,
     values_in,
 )
+from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by
 from derive.definition import IGNORE_INDEX
@@ -124,10 +125,10 @@ class Page:
             self.inputs,
             forward.results[0],
             upstream,
-            tuple(self.plain_applied()),
-            ", ".join(["behind", *saved]),
+            tuple(broken(line, " " * 8) for line in self.plain_applied()),
+            broken(f"ctx.save_for_backward({', '.join(['behind', *saved])})", " " * 8),
             _tuple(numbers),
-            tuple(computed),
+            tuple(broken(line, " " * 12) for line in computed),
             _tuple(gradients).removeprefix("(").removesuffix(")"),
             len(forward.parameters),
         )
