@@ -45,7 +45,7 @@ fuzz: $(READY)  ## random forwards beside plain torch, for as long as one likes
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
 
-mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.cases": one room
+mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.zero.cases": one room
 	$(BIN)/python tests/mutants/driver.py --slow $(MUTANTS)
 
 respellings: $(READY)  ## every forward in other spellings: what comes out, beside the usual one

@@ -1,6 +1,6 @@
 """``python -m codegen [NAME or FILE ...] [--out DIR] [--check]``, and the console script."""
 
-from derive.starting import run
+from derive.running.starting import run
 
 
 def gradform() -> None:

@@ -39,8 +39,8 @@ from codegen.program import (
     is_number,
     values_in,
 )
-from derive.layout import Dim
-from derive.symbols import Axes
+from derive.language.symbols import Axes
+from derive.notation.layout import Dim
 
 KINDS = {"label": "index", "given": "number"}
 

@@ -45,15 +45,15 @@ from codegen.program import (
     Value,
     Within,
 )
-from derive.definition import IGNORE_INDEX, Definition, Statement
-from derive.forward_plan import forward_plan
-from derive.layout import Layout, layouts, layouts_of, plain
-from derive.made_axes import known_sizes
-from derive.nodes import Flatten, Max, Peak, Reshaping
-from derive.proof import Proved
-from derive.risks import unsafe
-from derive.symbols import Axes, Axis, Tensor, size_divisors
-from derive.text import formula
+from derive.closing.risks import unsafe
+from derive.formulas.text import formula
+from derive.language.nodes import Flatten, Max, Peak, Reshaping
+from derive.language.symbols import Axes, Axis, Tensor, size_divisors
+from derive.notation.definition import IGNORE_INDEX, Definition, Statement
+from derive.notation.layout import Layout, layouts, layouts_of, plain
+from derive.notation.made_axes import known_sizes
+from derive.proving.forward_plan import forward_plan
+from derive.proving.proof import Proved
 
 ZERO = Number(Fraction(0))
 
@@ -625,7 +625,7 @@ class _Builder:
 
     def _label_ranges(self) -> Iterable[tuple[str, str]]:
         """(label, axis) for every axis that a label indexes."""
-        from derive.nodes import OneHot
+        from derive.language.nodes import OneHot
 
         pairs: Mapping[tuple[str, str], None] = {
             (hot.operand.name, hot.axis.name): None

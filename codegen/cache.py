@@ -25,10 +25,10 @@ from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.driver import TOLERANCE, file_of
 from codegen.header import header
 from codegen.quality import Emitted, as_data, from_data
-from derive.errors import QuestionError
-from derive.forward import Forward
-from derive.library import source_hash
-from derive.writing import put
+from derive.language.errors import QuestionError
+from derive.notation.forward import Forward
+from derive.notation.library import source_hash
+from derive.running.writing import put
 
 FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"

@@ -33,15 +33,15 @@ from codegen.quality import Emitted
 from codegen.report import FILE, report
 from codegen.trace import trace_command
 from codegen.writing import REMEDY, write_modules
-from derive.checking.command import check_command
-from derive.command import add_force, add_limit, guarded, list_command, say
-from derive.errors import QuestionError
-from derive.forward import Forward
-from derive.library import files_read, forwards_from, list_forwards
-from derive.limits import seconds_of
-from derive.presentation.command import show_command, site_command
-from derive.progress import told
-from derive.writing import current, refuse
+from derive.commands.check import check_command
+from derive.commands.show import show_command, site_command
+from derive.language.errors import QuestionError
+from derive.notation.forward import Forward
+from derive.notation.library import files_read, forwards_from, list_forwards
+from derive.running.command import add_force, add_limit, guarded, list_command, say
+from derive.running.limits import seconds_of
+from derive.running.progress import told
+from derive.running.writing import current, refuse
 
 DONE, WRONG = 0, 1
 PLAIN_WIDTH = 160

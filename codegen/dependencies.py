@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import derive
-from derive.library import MATH
+from derive.notation.library import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()

@@ -22,11 +22,11 @@ from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.targets import Target, targets
 from derive.derivation import derive, derive_definition
-from derive.errors import QuestionError, UnprovedError
-from derive.forward import Forward
-from derive.layout import shape
-from derive.library import source_hash
-from derive.proof import Proved
+from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.forward import Forward
+from derive.notation.layout import shape
+from derive.notation.library import source_hash
+from derive.proving.proof import Proved
 from derive.specialised import without_options
 
 TOLERANCE = 1e-10

@@ -22,9 +22,9 @@ from pathlib import Path
 from codegen.cache import Cache
 from codegen.driver import emitted, generate
 from codegen.quality import Emitted
-from derive.errors import NotationWarning, QuestionError
-from derive.forward import Forward
-from derive.library import load
+from derive.language.errors import NotationWarning, QuestionError
+from derive.notation.forward import Forward
+from derive.notation.library import load
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
 PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]

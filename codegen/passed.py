@@ -9,11 +9,11 @@ import codegen.driver
 from codegen.cache import Cache, cache_folder
 from codegen.driver import compared, file_of, written
 from codegen.targets import targets
-from derive.errors import QuestionError, UnprovedError
-from derive.forward import Forward
+from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.forward import Forward
 from derive.presentation.document import Lines
-from derive.proof import Proved
-from derive.writing import current
+from derive.proving.proof import Proved
+from derive.running.writing import current
 
 # The modules that come with gradform; none is written before it was compared.
 SHIPPED = Path(codegen.driver.__file__).parents[1] / "generated"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from derive.layout import Layout
+from derive.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,15 @@ from codegen.build import program_of
 from codegen.driver import TOLERANCE, compared, written
 from codegen.program import Assign, Function, Program, Value, operands
 from codegen.targets import Target, targets
-from derive.bounds import Bounds
-from derive.chain import Adjoint, Chain
-from derive.claim import ProvedGradient
-from derive.closed_form import ClosedForm
-from derive.command import DONE, guarded
-from derive.definition import Definition
+from derive.chain.chain import Adjoint, Chain
+from derive.closing.closed_form import ClosedForm
 from derive.derivation import stages
-from derive.exact import ZeroTest
-from derive.forward import Forward
-from derive.layout import layouts_of, shape
-from derive.library import forward_from
+from derive.formulas.unicode import unicode_formula
+from derive.language.symbols import Tensor
+from derive.notation.definition import Definition
+from derive.notation.forward import Forward
+from derive.notation.layout import layouts_of, shape
+from derive.notation.library import forward_from
 from derive.presentation.document import (
     Block,
     Code,
@@ -43,12 +41,14 @@ from derive.presentation.document import (
     joined,
 )
 from derive.presentation.terminal import rendered
-from derive.presentation.unicode import unicode_formula
-from derive.progress import told
-from derive.proof import Proved
-from derive.relations import relations_of
-from derive.scaled import Scales
-from derive.symbols import Tensor
+from derive.proving.claim import ProvedGradient
+from derive.proving.proof import Proved
+from derive.range.bounds import Bounds
+from derive.range.scaled import Scales
+from derive.running.command import DONE, guarded
+from derive.running.progress import told
+from derive.values.relations import relations_of
+from derive.zero.exact import ZeroTest
 
 PLAIN_WIDTH = 140  # a step of a derivation and its rule, side by side
 MOST_STEPS = 30  # what a person reads; of a longer derivation the rules are counted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from derive import writing
-from derive.errors import QuestionError
-from derive.folders import is_empty
+from derive.language.errors import QuestionError
+from derive.running import writing
+from derive.running.folders import is_empty
 
 MARKER = '"""Generated modules. Not edited by hand."""\n'
 REMEDY = "choose another folder with --out"
@@ -18,8 +18,8 @@ def write_modules(
 ) -> None:
     """Replace every file by its new text; from a folder that held nothing, modules can be imported.
 
-    Raises `QuestionError` where the folder cannot be written, and what `derive.writing.refuse`
-    raises.
+    Raises `QuestionError` where the folder cannot be written, and what
+    `derive.running.writing.refuse` raises.
     """
     folders = sorted({path.parent for path in texts})
     try:

@@ -1,6 +1,6 @@
 """``python -m derive list | show | check | site``"""
 
-from derive.starting import run
+from derive.running.starting import run
 
 if __name__ == "__main__":
-    run("derive.command", "main")
+    run("derive.running.command", "main")

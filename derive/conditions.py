@@ -31,10 +31,10 @@ from sympy import (
 )
 from sympy.core.relational import Ge, Gt, Le, Lt, Relational
 
-from derive.choices import Branches, Compared, written_in
-from derive.exact import is_zero
-from derive.nodes import ArrayNode
-from derive.symbols import Tensor, is_constant, tensors_in
+from derive.language.choices import Branches, Compared, written_in
+from derive.language.nodes import ArrayNode
+from derive.language.symbols import Tensor, is_constant, tensors_in
+from derive.zero.exact import is_zero
 
 MOST_TESTS = 8  # comparisons of a choice that is looked into
 MOST_ASKED = 6  # proofs for one choice

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from derive.chain import Chain, derive_chain
-from derive.closed_form import ClosedForm, close
-from derive.definition import Definition
-from derive.errors import UndecidedError
-from derive.forward import Forward
-from derive.library import forward_from
-from derive.limits import Doing, Stage, limited, seconds_of
-from derive.proof import LONGER, Proved, prove
+from derive.chain.chain import Chain, derive_chain
+from derive.closing.closed_form import ClosedForm, close
+from derive.language.errors import UndecidedError
+from derive.notation.definition import Definition
+from derive.notation.forward import Forward
+from derive.notation.library import forward_from
+from derive.proving.proof import LONGER, Proved, prove
+from derive.running.limits import Doing, Stage, limited, seconds_of
 
 stages: tuple[tuple[Callable, type, type], ...] = (
     (derive_chain, Definition, Chain),

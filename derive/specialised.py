@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Mul
 
-from derive.composition import translated
-from derive.definition import Definition, Statement
-from derive.float_range import exact_number
-from derive.nodes import OneHot, Sum
-from derive.statements import known_signs
-from derive.symbols import Tensor, axes_of, is_constant
+from derive.language.float_range import exact_number
+from derive.language.nodes import OneHot, Sum
+from derive.language.symbols import Tensor, axes_of, is_constant
+from derive.notation.composition import translated
+from derive.notation.definition import Definition, Statement
+from derive.notation.statements import known_signs
 
 
 def without_options(definition: Definition) -> Definition | None:

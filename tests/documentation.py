@@ -30,7 +30,7 @@ from pathlib import Path
 
 from codegen.cli import gradform
 from codegen.driver import generate
-from derive.library import forward_from
+from derive.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

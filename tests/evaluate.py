@@ -17,9 +17,9 @@ from itertools import product
 import sympy
 from mpmath import MPContext
 
-from derive.choices import Branches, Compared
-from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis, MinusInfinity, Tensor
+from derive.language.choices import Branches, Compared
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.symbols import Axis, MinusInfinity, Tensor
 
 DIGITS = MPContext()
 DIGITS.dps = 200  # for entries that nearly cancel, where exponentials of products stand by

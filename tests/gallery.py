@@ -13,10 +13,10 @@ import torch
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from derive.definition import Definition
-from derive.library import list_forwards
-from derive.nodes import OneHot
-from derive.symbols import Axis
+from derive.language.nodes import OneHot
+from derive.language.symbols import Axis
+from derive.notation.definition import Definition
+from derive.notation.library import list_forwards
 
 LENGTHS = (4, 3, 5, 2, 6)
 

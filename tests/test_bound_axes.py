@@ -28,9 +28,9 @@ from codegen.program import (
     values_in,
 )
 from codegen.targets.torch.printer import Printer
-from derive.layout import plain
-from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
-from derive.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
+from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.notation.layout import plain
 
 N, M, C, V, F = ORDER = tuple(map(Axis, "NMCVF"))
 SIZES = {N: 3, M: 3, C: 2, V: 4, F: 6}  # M is N renamed, F is N x C or M x C

@@ -9,13 +9,13 @@ from generating import forward_file
 from sympy import Abs, Piecewise, cos, cosh, erf, erfc, exp, log, sin, sqrt, tanh
 from sympy import atan as arctan
 
-from derive.bounds import ANYWHERE, Bounds, Ranges, bounds
-from derive.chain import derive_chain
-from derive.closed_form import close
-from derive.exponents import Definitions
-from derive.library import forward_from
-from derive.nodes import Max, OneHot, Peak, Sum
-from derive.symbols import Axis, Tensor
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.language.nodes import Max, OneHot, Peak, Sum
+from derive.language.symbols import Axis, Tensor
+from derive.notation.library import forward_from
+from derive.range.bounds import ANYWHERE, Bounds, Ranges, bounds
+from derive.range.exponents import Definitions
 
 N, C = Axis("N"), Axis("C")
 x, w, row = Tensor("x", [N, C]), Tensor("w", [N, C]), Tensor("row", [N])

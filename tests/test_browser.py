@@ -12,8 +12,8 @@ from time import monotonic
 
 import pytest
 
+from derive.commands.site import pages_of
 from derive.presentation.html import fragment
-from derive.presentation.site import pages_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (400, 1400)

@@ -13,8 +13,8 @@ from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
 from codegen.cli import main
 from codegen.dependencies import files_behind, machinery_files
 from codegen.emitting import emit_all
-from derive.errors import UnprovedError
-from derive.library import MATH, forward_from
+from derive.language.errors import UnprovedError
+from derive.notation.library import MATH, forward_from
 
 LONG_AGO = 10**9
 
@@ -123,7 +123,7 @@ def test_another_version_of_what_it_runs_on_derives_everything(cube, kept, monke
 
 def test_the_machinery_is_all_of_gradform_but_the_mathematics():
     names = {"/".join(file.parts[-2:]) for file in machinery_files()}
-    assert {"derive/rules.py", "codegen/driver.py", "torch/printer.py"} <= names
+    assert {"derive/chain/rules.py", "codegen/driver.py", "torch/printer.py"} <= names
     assert {"templates/module.py.jinja", "templates/report.md.jinja"} <= names
     assert not any(file.is_relative_to(MATH) for file in machinery_files())
 

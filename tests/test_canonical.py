@@ -13,9 +13,9 @@ from sympy import Rational, exp, log, symbols, tanh
 
 from codegen.driver import generate
 from derive import Axis, Max, Sum, forward_from
-from derive.canonical import canonical, equations
-from derive.chain import derive_chain
-from derive.closed_form import close
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.values.canonical import canonical, equations
 
 x, y = symbols("x y", real=True)
 NUMBERS = [Rational(n, 7) for n in (-40, -3, 0, 1, 12)]

@@ -7,13 +7,13 @@ from sympy import tanh
 
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
-from derive.chain import Chain, derive_chain
-from derive.chain_proof import shown_adjoint
-from derive.claim import Batch
-from derive.closed_form import close
-from derive.errors import UnprovedError
-from derive.nodes import renamed
-from derive.proof import batches_of, prove
+from derive.chain.chain import Chain, derive_chain
+from derive.closing.closed_form import close
+from derive.language.errors import UnprovedError
+from derive.language.nodes import renamed
+from derive.proving.chain_proof import shown_adjoint
+from derive.proving.claim import Batch
+from derive.proving.proof import batches_of, prove
 
 N, C, M = Axis("N"), Axis("C"), Axis("M")
 

@@ -11,8 +11,8 @@ from generating import forward_file
 from sympy import Rational
 
 import derive
-from derive.checking.command import check_command
-from derive.errors import QuestionError
+from derive.commands.check import check_command
+from derive.language.errors import QuestionError
 from tests.checked_forwards import LayerNorm, RowNLL
 
 RIGHT = "gain*inv_std/n*(n*dy - dy.sum(0) - n/(n-1)*xhat*(dy*xhat).sum(0))"
@@ -230,7 +230,7 @@ def test_the_sign_of_a_value_is_decided_case_by_case(tmp_path):
 
 def test_undecided_without_a_proof(monkeypatch):
     from derive.checking import ground
-    from derive.errors import UnprovedError
+    from derive.language.errors import UnprovedError
 
     def unproved(*_):
         raise UnprovedError("no proof")

@@ -9,9 +9,9 @@ from sympy import Abs, exp, log, sqrt
 
 import derive
 from derive import Axis, Forward, Input, Scalar, Sum
-from derive.checking.command import check_command
-from derive.checking.literal import needs, plain
-from derive.checking.reading import read
+from derive.commands.check import check_command
+from derive.reading import read
+from derive.reading.literal import needs, plain
 
 N, C = Axis("N"), Axis("C")
 

@@ -9,11 +9,11 @@ from sympy import Integer, sqrt
 
 import derive
 from derive import Axes, Axis, Forward, Input, Scalar, Sum
-from derive.chain import derive_chain
-from derive.checking.command import check_command
+from derive.chain.chain import derive_chain
 from derive.checking.dimensions import shapes_of
-from derive.closed_form import close
-from derive.proof import prove
+from derive.closing.closed_form import close
+from derive.commands.check import check_command
+from derive.proving.proof import prove
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 Rows = Axes("N")

@@ -15,7 +15,7 @@ from derive.checking.ground import ground_of
 from derive.checking.numbers.comparison import Question
 from derive.checking.numbers.fields import PRIMES
 from derive.checking.numbers.further import Agreement, agreement
-from derive.checking.reading import read
+from derive.reading import read
 
 N, C = Axis("N"), Axis("C")
 
@@ -138,7 +138,7 @@ def test_a_size_that_is_too_large_to_try_leaves_it_undecided():
 
 @pytest.fixture
 def without_the_proof_for_every_size(monkeypatch):
-    monkeypatch.setattr("derive.claim.holds_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.proving.claim.holds_for_every_size", lambda *_: False)
 
 
 @pytest.mark.parametrize("forward", [Squares, Fit, Likelihood], ids=str)

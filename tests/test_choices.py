@@ -7,8 +7,8 @@ from generating import assert_same_gradients, draw, forward_file, generated
 from sympy import And, Eq, Not, Or, Piecewise
 
 from derive import Axis, Position, Sum
-from derive.choices import written_in
-from derive.symbols import Tensor
+from derive.language.choices import written_in
+from derive.language.symbols import Tensor
 
 UNIT = """
     x = Input(N, C)

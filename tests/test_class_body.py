@@ -10,8 +10,8 @@ from forwards import HEAD
 
 from codegen.cli import gradform, main
 from derive import NotationError, derive, forward_from
-from derive.errors import NotationWarning, QuestionError
-from derive.spellings import HAS, in_the_gallery, in_the_notation, spellings
+from derive.language.errors import NotationWarning, QuestionError
+from derive.source.spellings import HAS, in_the_gallery, in_the_notation, spellings
 
 TOP = f"""{HEAD}
 import functools
@@ -208,7 +208,7 @@ DECLARED = ("x = Input(N, C)", "w = Input(N, C)", "labels = Label(N)", "k = Give
 
 
 @pytest.mark.parametrize("codes", [[*CODES][i::4] for i in range(4)])
-@pytest.mark.filterwarnings("ignore::derive.errors.NotationWarning")
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
 def test_what_is_recommended_can_be_derived(codes, tmp_path):
     for i, code in enumerate(codes):
         body = [f"y = {code}", "z = 2 * y"]
@@ -353,7 +353,7 @@ def test_what_has_no_influence_on_the_output_is_warned_of(lines, tmp_path):
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore::derive.errors.NotationWarning")
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
 def test_no_axis_gets_lost_where_sympy_simplifies(declared, line, axes, tmp_path):
     if axes is None:
         with pytest.raises(NotationError, match="no axis N to rename"):

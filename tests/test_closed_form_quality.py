@@ -12,12 +12,12 @@ from sympy import Abs, Piecewise, Rational, cosh, erf, exp, log, sqrt, tanh
 
 from codegen.driver import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
-from derive.chain import derive_chain
-from derive.closed_form import close
-from derive.cost import is_contraction, outermost_reductions
-from derive.factoring import factored
-from derive.risks import divisors
-from derive.symbols import Tensor, axes_of, tensors_in
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.closing.cost import is_contraction, outermost_reductions
+from derive.closing.factoring import factored
+from derive.closing.risks import divisors
+from derive.language.symbols import Tensor, axes_of, tensors_in
 
 N, C, K, H, D = Axis("N"), Axis("C"), Axis("K"), Axis("H"), Axis("D")
 

@@ -22,7 +22,7 @@ from codegen.cli import main
 from codegen.driver import compared, written
 from codegen.emitting import emit_all
 from derive import UnprovedError, forward_from
-from derive.library import list_forwards
+from derive.notation.library import list_forwards
 
 ROOT = Path(codegen.__file__).parents[1]
 DX = "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
@@ -205,7 +205,7 @@ TEXTS = """
 import sys
 from codegen.driver import written
 from derive import derive
-from derive.library import forwards_from
+from derive.notation.library import forwards_from
 
 for name in sys.argv[1:]:
     for forward in forwards_from(name):

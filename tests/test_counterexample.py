@@ -32,7 +32,7 @@ from sympy import (
 )
 
 import derive
-from derive.chain import adjoint_of, derive_chain
+from derive.chain.chain import adjoint_of, derive_chain
 from derive.checking.numbers.arithmetic import Floating, Undefined
 from derive.checking.numbers.arithmetic import Unevaluable as OutOfReach
 from derive.checking.numbers.confirmation import Contradiction, confirm
@@ -45,10 +45,10 @@ from derive.checking.numbers.counterexample import (
 from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
 from derive.checking.numbers.points import allows, data_of, generic_point, smallest_sizes
-from derive.closed_form import close
-from derive.library import load
-from derive.nodes import ArgMax, Max, OneHot, Rename, Sum, along
-from derive.symbols import Axis, tensors_in
+from derive.closing.closed_form import close
+from derive.language.nodes import ArgMax, Max, OneHot, Rename, Sum, along
+from derive.language.symbols import Axis, tensors_in
+from derive.notation.library import load
 
 N, C, K, H, D, V = map(Axis, "NCKHDV")
 MLP_SIZES = {Axis("N"): 3, Axis("T"): 2, Axis("V"): 3, Axis("E"): 2, Axis("H"): 2}

@@ -5,8 +5,8 @@ import re
 import derive
 from derive import derivation
 from derive.derivation import stages
-from derive.nodes import Max, Sum
-from derive.text import formula
+from derive.formulas.text import formula
+from derive.language.nodes import Max, Sum
 
 
 def test_the_docstring_lists_the_stages_that_are_run():

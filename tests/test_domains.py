@@ -19,7 +19,7 @@ from sympy import Rational
 
 from codegen.driver import generate
 from derive import NotationError, check, derive, forward_from
-from derive.domain import Bound, Domain
+from derive.language.domain import Bound, Domain
 from derive.presentation import document_of
 from derive.presentation.formats import FORMATS
 from derive.presentation.terminal import rendered

@@ -6,14 +6,14 @@ import pytest
 from evaluate import Numbers, close
 from sympy import exp, log, sqrt, tanh
 
-from derive.declarations import Input, Scalar
-from derive.equations import table
-from derive.forward import Forward
-from derive.library import list_forwards
-from derive.nodes import OneHot, Sum
-from derive.proof import batches_of
-from derive.relations import relations_of
-from derive.symbols import Axis, Tensor, axes_of
+from derive.language.declarations import Input, Scalar
+from derive.language.nodes import OneHot, Sum
+from derive.language.symbols import Axis, Tensor, axes_of
+from derive.notation.forward import Forward
+from derive.notation.library import list_forwards
+from derive.proving.proof import batches_of
+from derive.values.equations import table
+from derive.values.relations import relations_of
 
 N, C = Axis("N"), Axis("C")
 

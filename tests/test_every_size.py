@@ -19,9 +19,15 @@ from sympy import (
 )
 
 from derive import Axis, Flatten, Forward, Input, Max, OneHot, Position, Scalar, Sum, Unflatten
-from derive.every_size import IndexedForward, IndexOfLargest, LargestAlong, NotShown, vanishes
-from derive.indexed_sum import IndexedSum
-from derive.small_batch import LargestOf, SmallBatch
+from derive.proving.every_size import (
+    IndexedForward,
+    IndexOfLargest,
+    LargestAlong,
+    NotShown,
+    vanishes,
+)
+from derive.proving.indexed_sum import IndexedSum
+from derive.proving.small_batch import LargestOf, SmallBatch
 
 SIZE = Symbol("size_C", integer=True, positive=True)
 i = Symbol("i", integer=True)

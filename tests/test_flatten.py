@@ -7,8 +7,8 @@ from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
 from derive import Axis, Flatten, Forward, Input, Sum, forward_from
-from derive.errors import NotationError, QuestionError
-from derive.nodes import Unflatten
+from derive.language.errors import NotationError, QuestionError
+from derive.language.nodes import Unflatten
 
 HEAD = HEAD + 'T, E, V, P, M = (Axis(name) for name in "TEVPM")\n'
 
@@ -239,7 +239,7 @@ def test_the_adjoint_of_flatten_and_of_its_reverse():
         x = Input(N, T, E)
         y = Flatten(x, T, E, into=K)
 
-    from derive.chain import derive_chain
+    from derive.chain.chain import derive_chain
 
     (adjoint,) = derive_chain(There.definition).adjoints
     (contribution,) = adjoint.contributions

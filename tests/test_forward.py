@@ -15,12 +15,12 @@ from derive import (
     Rename,
     Scalar,
     Sum,
-    library,
 )
-from derive.layout import layouts_of, shape
+from derive.language.nodes import renamed
+from derive.language.symbols import axes_of
 from derive.math.batch_norm import BatchNorm
-from derive.nodes import renamed
-from derive.symbols import axes_of
+from derive.notation import library
+from derive.notation.layout import layouts_of, shape
 
 N, C, D, M = Axis("N"), Axis("C"), Axis("D"), Axis("M")
 

@@ -8,8 +8,8 @@ import torch
 from codegen.lowering.fused import fused
 from codegen.program import Apply, Contract, Load, MulAdd, Number, Plus, Power, Times, values_in
 from codegen.targets.torch.printer import Printer
-from derive.layout import Dim
-from derive.symbols import Axis
+from derive.language.symbols import Axis
+from derive.notation.layout import Dim
 
 N, C = Axis("N"), Axis("C")
 WHOLE, COLUMN = (Dim(N), Dim(C)), (Dim(N), Dim(C, one=True))

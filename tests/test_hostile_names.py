@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import derive
+from derive.commands.show import show_command
 from derive.presentation import document_of
-from derive.presentation.command import show_command
 from derive.presentation.formats import FORMATS
 from derive.presentation.html import fragment
 

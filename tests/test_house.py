@@ -13,12 +13,12 @@ import jinja2
 import pytest
 
 import codegen.program
-import derive.nodes
+import derive.language.nodes
 from codegen.program import Step, Value
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
-from derive.nodes import ArrayNode, Broadcast, Reduction, Reshaping
-from derive.rules import rules
+from derive.chain.rules import rules
+from derive.language.nodes import ArrayNode, Broadcast, Reduction, Reshaping
 
 ROOT = Path(derive.__file__).parents[1]
 OURS = {"derive", "codegen", "generated"}
@@ -117,7 +117,9 @@ def test_templates_only_loop_and_print(file):
 
 def nodes() -> list[type[ArrayNode]]:
     found = [
-        c for c in vars(derive.nodes).values() if isinstance(c, type) and issubclass(c, ArrayNode)
+        c
+        for c in vars(derive.language.nodes).values()
+        if isinstance(c, type) and issubclass(c, ArrayNode)
     ]
     return [
         c for c in found if c not in (ArrayNode, Reduction, Reshaping, Broadcast)
@@ -152,11 +154,11 @@ def test_every_target_keeps_the_contract():
 def test_the_records_at_the_doors_are_frozen():
     from codegen.program import Program
     from codegen.quality import Emitted, Quality
-    from derive.chain import Chain
-    from derive.closed_form import ClosedForm
-    from derive.definition import Definition
-    from derive.proof import Proved
-    from derive.steps import Step as DerivationStep
+    from derive.chain.chain import Chain
+    from derive.closing.closed_form import ClosedForm
+    from derive.closing.steps import Step as DerivationStep
+    from derive.notation.definition import Definition
+    from derive.proving.proof import Proved
 
     doors = (Definition, Chain, ClosedForm, Proved, Program, DerivationStep, Emitted, Quality)
     for record in (*doors, *records(Value)):

@@ -6,14 +6,14 @@ import pytest
 from evaluate import Numbers, close
 from sympy import Integer, Piecewise, cosh, exp, log, sinh, tanh
 
-from derive.choices import Compared
-from derive.declarations import Input, Label, Scalar
-from derive.facts import Facts
-from derive.forward import Forward
-from derive.identities import elimination, identities, inversion
-from derive.nodes import Flatten, OneHot, Sum, Unflatten
-from derive.relations import relations_of
-from derive.symbols import Axis, axes_of
+from derive.closing.facts import Facts
+from derive.closing.identities import elimination, identities, inversion
+from derive.language.choices import Compared
+from derive.language.declarations import Input, Label, Scalar
+from derive.language.nodes import Flatten, OneHot, Sum, Unflatten
+from derive.language.symbols import Axis, axes_of
+from derive.notation.forward import Forward
+from derive.values.relations import relations_of
 
 N, C, K, F = Axis("N"), Axis("C"), Axis("K"), Axis("F")
 SIZES = {N: 3, C: 4, K: 2, F: 12}

@@ -11,7 +11,7 @@ from codegen.targets.torch import last_place
 from codegen.targets.torch.last_place import LastPlace, rounding_of
 from codegen.targets.torch.oracle import Difference
 from derive import derive, forward_from
-from derive.errors import UnprovedError
+from derive.language.errors import UnprovedError
 
 # The rows of s add up to 0: of dx and dw rounding leaves much, the bend of tanh little.
 CANCELLING = """

@@ -20,16 +20,16 @@ from sympy.core.facts import FactKB
 import codegen.cache
 import codegen.emitting
 import derive
-import derive.claim
-import derive.closed_form
-import derive.limits
-import derive.proof
-import derive.symbols
+import derive.closing.closed_form
+import derive.language.symbols
+import derive.proving.claim
+import derive.proving.proof
+import derive.running.limits
 from codegen.cli import gradform, main
 from derive.checking.ground import Ground, ground_of
-from derive.errors import QuestionError, UndecidedError
-from derive.library import load
-from derive.limits import OutOfTime, Stage, limited, look, seconds_of
+from derive.language.errors import QuestionError, UndecidedError
+from derive.notation.library import load
+from derive.running.limits import OutOfTime, Stage, limited, look, seconds_of
 
 SHORT, LONG = 0.2, 6
 SCALED = "\n\nclass Scaled(Forward):\n    x = Input(N)\n    w = Input(N)\n    y = w * x**2\n"
@@ -135,7 +135,7 @@ def test_errors_and_ctrl_c_pass():
 
 
 def test_where_it_cannot_be_raised_it_is_raised_again_without_a_traceback(monkeypatch):
-    monkeypatch.setattr(derive.limits, "AGAIN", SHORT)
+    monkeypatch.setattr(derive.running.limits, "AGAIN", SHORT)
     shown = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: shown.append(what.exc_type))
 
@@ -164,7 +164,7 @@ def test_an_import_is_not_left_half_done(tmp_path, monkeypatch):
 
 def test_what_a_module_derives_while_it_is_imported_is_left(tmp_path, monkeypatch):
     (tmp_path / "deriving.py").write_text(
-        "import time\nfrom derive.limits import Stage, limited\n"
+        "import time\nfrom derive.running.limits import Stage, limited\n"
         f"with limited({SHORT}), Stage() as stage:\n    time.sleep({LONG})\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -209,7 +209,7 @@ def test_it_is_no_exception_that_somebody_may_expect():
 
 
 def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
-    monkeypatch.setattr(derive.closed_form, "_finished", hang)
+    monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError) as error:
         derive.derive(scaled, limit=SHORT)
     words = str(error.value)
@@ -218,12 +218,14 @@ def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
 
 
 def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkeypatch):
-    right, calls = derive.closed_form._finished, []
-    monkeypatch.setattr(derive.closed_form, "_worth_trying", lambda chain: ["dw"])  # a second form
-    monkeypatch.setattr(derive.closed_form, "_places", lambda *_: {"dw": 2})
+    right, calls = derive.closing.closed_form._finished, []
+    monkeypatch.setattr(
+        derive.closing.closed_form, "_worth_trying", lambda chain: ["dw"]
+    )  # a second form
+    monkeypatch.setattr(derive.closing.closed_form, "_places", lambda *_: {"dw": 2})
     whole = derive.derive(scaled)
     monkeypatch.setattr(
-        derive.closed_form,
+        derive.closing.closed_form,
         "_finished",
         hanging(right, lambda *_: calls.append(1) or len(calls) > 1),
     )
@@ -238,11 +240,13 @@ def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkey
 
 @pytest.mark.parametrize("order", [(True, False), (False, True)], ids=str)
 def test_each_form_of_the_search_is_preferred_to_those_before(order):
-    chain = derive.closed_form.derive_chain(derive.forward_from("batch_norm").definition)
-    knowledge = derive.closed_form.Facts(derive.closed_form.relations_of(chain.definition))
-    simplifiers = derive.closed_form._simplifiers(chain, knowledge)
+    chain = derive.closing.closed_form.derive_chain(derive.forward_from("batch_norm").definition)
+    knowledge = derive.closing.closed_form.Facts(
+        derive.closing.closed_form.relations_of(chain.definition)
+    )
+    simplifiers = derive.closing.closed_form._simplifiers(chain, knowledge)
     simplifiers.sort(key=lambda simplifier: order.index(simplifier.eliminate))
-    found = [form.preference for form in derive.closed_form._ever_better(simplifiers)]
+    found = [form.preference for form in derive.closing.closed_form._ever_better(simplifiers)]
     assert found == sorted(found, reverse=True) and len({*found}) == len(found)
     assert order[0] or len(found) > 1
 
@@ -250,14 +254,14 @@ def test_each_form_of_the_search_is_preferred_to_those_before(order):
 def undecided_dw(monkeypatch):
     """The proof of dw on small batches does not come back."""
     monkeypatch.setattr(
-        derive.proof,
+        derive.proving.proof,
         "proved_on",
-        hanging(derive.proof.proved_on, lambda claim, *_: not claim.left.has(W)),
+        hanging(derive.proving.proof.proved_on, lambda claim, *_: not claim.left.has(W)),
     )
 
 
 N = derive.Axis("N")
-W = derive.symbols.Tensor("w", (N,))
+W = derive.language.symbols.Tensor("w", (N,))
 
 
 def test_time_is_out_during_the_proof(scaled, monkeypatch, tmp_path, capsys):
@@ -279,7 +283,7 @@ def test_what_is_proved_for_small_batches_is_emitted_and_says_so(
     monkeypatch.setenv(codegen.cache.VARIABLE, str(tmp_path / "kept"))
     arguments = [scaled, "--out", str(tmp_path / "out")]
     with monkeypatch.context() as patch:
-        patch.setattr(derive.claim, "holds_for_every_size", hang)
+        patch.setattr(derive.proving.claim, "holds_for_every_size", hang)
         assert main([*arguments, "--limit", "1"]) == 0
     said = capsys.readouterr()
     assert "only those" in said.out and "note: Scaled: the limit of time was over" in said.err
@@ -313,13 +317,13 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     monkeypatch.setattr(nothing_kept, "put", lambda *_: None)
     codegen.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
     assert given == [7] * 4
-    monkeypatch.setattr(derive.closed_form, "_finished", hang)
+    monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
         codegen.emitting._emitted(scaled, "Scaled", SHORT)
 
 
 def load_one(file):
-    return load(derive.library.Path(file))
+    return load(derive.notation.library.Path(file))
 
 
 def test_a_check_that_is_out_of_time_is_undecided(scaled, monkeypatch, capsys):
@@ -348,7 +352,7 @@ def test_what_is_refuted_in_time_is_wrong_also_where_it_is_not_explained(
 
 
 def test_what_is_proved_but_not_shown_in_time(scaled, monkeypatch, capsys):
-    monkeypatch.setattr("derive.presentation.command.document_of", hang)
+    monkeypatch.setattr("derive.commands.show.document_of", hang)
     assert gradform(["show", scaled, "--limit", "1", "--chain"]) == 1
     said = capsys.readouterr()
     assert "the gradients are proved" in said.err and "what else there is to show" in said.err

@@ -10,15 +10,15 @@ import pytest
 from evaluate import Numbers, close
 from forwards import HEAD
 
-import derive.closed_form as closed_form
-import derive.forward_plan as plan
+import derive.closing.closed_form as closed_form
+import derive.proving.forward_plan as plan
 from derive import Axis, forward_from
-from derive.chain import derive_chain
-from derive.errors import UnprovedError
-from derive.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
-from derive.nodes import Peak
-from derive.parts import Value
-from derive.proof import prove
+from derive.chain.chain import derive_chain
+from derive.language.errors import UnprovedError
+from derive.language.nodes import Peak
+from derive.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
+from derive.proving.proof import prove
+from derive.values.parts import Value
 
 SIZES = {Axis("N"): 3, Axis("C"): 4}
 X = "x = Input(N, C)\n"

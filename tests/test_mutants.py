@@ -14,9 +14,9 @@ from mutants.unnoticed import UNNOTICED
 
 import derive
 from codegen.lowering.idioms import idioms
-from derive import scaled
-from derive.identities import elimination, identities, inversion
-from derive.rules import rules
+from derive.chain.rules import rules
+from derive.closing.identities import elimination, identities, inversion
+from derive.range import scaled
 
 TESTS = Path(__file__).parent
 ROOT = Path(derive.__file__).parents[1]

@@ -9,7 +9,7 @@ from sympy.logic.boolalg import ITE
 
 from codegen.driver import generate
 from derive import forward_from
-from derive.choices import Branches, Compared
+from derive.language.choices import Branches, Compared
 
 LARGER = "from sympy import Max as Larger"
 
@@ -42,7 +42,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("name", NESTED)
-@pytest.mark.filterwarnings("ignore::derive.errors.NotationWarning")
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
 def test_nested_choices_are_derived_and_proved(name, tmp_path):
     file = tmp_path / "mine.py"
     lines = ["x = Input(N)", "w = Input(N)", *NESTED[name].split("; ")]

@@ -9,8 +9,8 @@ from sympy import Float, Integer, Rational, exp, log, sqrt
 from codegen.driver import generate
 from derive import NotationError, forward_from
 from derive.checking.check import check
-from derive.errors import QuestionError
-from derive.float_range import exact_number, unheld_number
+from derive.language.errors import QuestionError
+from derive.language.float_range import exact_number, unheld_number
 
 
 def forward(folder, *lines: str):
@@ -67,7 +67,7 @@ def test_what_comes_out_of_a_derivation_is_refused(tmp_path):
         "y = x * 0.0 + x",
     ],
 )
-@pytest.mark.filterwarnings("ignore::derive.errors.NotationWarning")
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
 def test_what_float64_holds_is_computed(line, tmp_path):
     assert generate(forward(tmp_path, *line.split("; "))).largest_difference < 1e-10
 

@@ -17,9 +17,9 @@ from generating import (
 )
 
 from codegen.driver import generate
-from derive.library import forwards_from
-from derive.nodes import Max, Sum
-from derive.symbols import tensors_in
+from derive.language.nodes import Max, Sum
+from derive.language.symbols import tensors_in
+from derive.notation.library import forwards_from
 
 
 def moments(x, dim, power=2.0):

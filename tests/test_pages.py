@@ -10,9 +10,12 @@ import pytest
 from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, log, sin, sqrt
 
 from derive import Axis, Flatten, Max, OneHot, Sum
-from derive.errors import QuestionError
-from derive.library import list_forwards
-from derive.nodes import ArgMax, Unflatten
+from derive.commands.site import write_site
+from derive.formulas.mathml import mathml
+from derive.language.errors import QuestionError
+from derive.language.nodes import ArgMax, Unflatten
+from derive.language.symbols import Tensor
+from derive.notation.library import list_forwards
 from derive.presentation.document import (
     Code,
     Derivation,
@@ -28,9 +31,6 @@ from derive.presentation.document import (
 )
 from derive.presentation.graph import drawing
 from derive.presentation.html import fragment, index, page
-from derive.presentation.mathml import mathml
-from derive.presentation.site import write_site
-from derive.symbols import Tensor
 
 N, C, K = Axis("N"), Axis("C"), Axis("K")
 x, y = Tensor("x", (N, C)), Tensor("y", (N, C))

@@ -15,7 +15,15 @@ from forwards import OWN, write
 from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
 
 import derive
-from derive.nodes import ArrayNode, Flatten, Max, OneHot, Sum
+from derive.formulas.latex import (
+    formula_lines,
+    latex_formula,
+    latex_name,
+    latex_text,
+    width,
+)
+from derive.language.nodes import ArrayNode, Flatten, Max, OneHot, Sum
+from derive.language.symbols import Axis, Tensor
 from derive.presentation.document import (
     Code,
     Derivation,
@@ -27,18 +35,10 @@ from derive.presentation.document import (
     Prose,
     Section,
 )
-from derive.presentation.latex import (
-    formula_lines,
-    latex_formula,
-    latex_name,
-    latex_text,
-    width,
-)
 from derive.presentation.markdown import escaped, markdown
 from derive.presentation.paper import latex_document, side, words_of
 from derive.presentation.small import ArgMaxOf, Chosen, entry
-from derive.symbols import Axis, Tensor
-from derive.writing import MARK
+from derive.running.writing import MARK
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")
 X, Y = Tensor("x", (N, C)), Tensor("y", (N, C))

@@ -16,7 +16,7 @@ import codegen.emitting
 from codegen.cache import Cache
 from codegen.cli import main
 from codegen.emitting import FEWEST, emit_all
-from derive.library import load
+from derive.notation.library import load
 
 ROOT = Path(codegen.__file__).parents[1]
 NOTHING_KEPT = Cache(None)
@@ -102,7 +102,7 @@ TWO_CORES = "import codegen.emitting; codegen.emitting._cores = lambda: 2"
 COMMAND = [
     sys.executable,
     "-c",
-    f"{TWO_CORES}; from derive.starting import run; run('codegen.cli', 'main')",
+    f"{TWO_CORES}; from derive.running.starting import run; run('codegen.cli', 'main')",
 ]
 
 

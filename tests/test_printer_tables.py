@@ -23,8 +23,8 @@ from codegen.lowering.idioms import (
 )
 from codegen.program import Load, Number, Power, Times
 from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
-from derive.nodes import OneHot
-from derive.symbols import Axis, Tensor
+from derive.language.nodes import OneHot
+from derive.language.symbols import Axis, Tensor
 
 MEANT = {"log1p": lambda u: sympy.log(1 + u), "expm1": lambda u: sympy.exp(u) - 1}
 MEANT |= {

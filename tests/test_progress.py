@@ -8,10 +8,10 @@ import pytest
 from forwards import HEAD
 from rich.console import Console
 
-import derive.closed_form
-import derive.progress
+import derive.closing.closed_form
+import derive.running.progress
 from codegen.cli import _in_a_bar, gradform
-from derive.progress import Waiting, told
+from derive.running.progress import Waiting, told
 
 SLOW = "\n\nclass Slow(Forward):\n    x = Input(N)\n    y = x**2\n"
 
@@ -50,7 +50,7 @@ def test_the_bar_shows_the_time():
 
 
 def test_what_is_over_soon_says_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(derive.progress, "FIRST", 0.3)
+    monkeypatch.setattr(derive.running.progress, "FIRST", 0.3)
     with told() as tell:
         tell("thinking")
     time.sleep(0.4)
@@ -62,10 +62,10 @@ def test_every_command_says_what_it_is_doing(verb, tmp_path, capsys, monkeypatch
     """Also while it is in one step."""
     file = tmp_path / "slow.py"
     file.write_text(HEAD + SLOW)
-    right = derive.closed_form._spelled
-    monkeypatch.setattr(derive.progress, "FIRST", 0.1)
+    right = derive.closing.closed_form._spelled
+    monkeypatch.setattr(derive.running.progress, "FIRST", 0.1)
     monkeypatch.setattr(
-        derive.closed_form, "_spelled", lambda *args: time.sleep(0.5) or right(*args)
+        derive.closing.closed_form, "_spelled", lambda *args: time.sleep(0.5) or right(*args)
     )
     rest = {"show": ["--chain"], "check": ["2*x*dy"]}.get(verb, ["--out", str(tmp_path / "out")])
     assert gradform([*[verb] * bool(verb), str(file), *rest]) == 0

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 
 import derive
 from derive import forward_from
-from derive.checking.reading import NotUnderstood, read
-from derive.checking.reading.names import Names
-from derive.checking.reading.notation import CALLS, uses_notation
-from derive.checking.reading.program import Program
-from derive.checking.reading.refusals import Refusal
-from derive.checking.reading.source import Source
-from derive.checking.reading.values import Space, Value, placed
-from derive.checking.reading.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
-from derive.definition import Definition
-from derive.layout import layouts_of
-from derive.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
-from derive.symbols import Along, Axis, Tensor, axes_of
+from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
+from derive.language.symbols import Along, Axis, Tensor, axes_of
+from derive.notation.definition import Definition
+from derive.notation.layout import layouts_of
+from derive.reading import NotUnderstood, read
+from derive.reading.names import Names
+from derive.reading.notation import CALLS, uses_notation
+from derive.reading.program import Program
+from derive.reading.refusals import Refusal
+from derive.reading.source import Source
+from derive.reading.values import Space, Value, placed
+from derive.reading.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
 
 N, C = Axis("N"), Axis("C")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of .T of a vector

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from derive import forward_from
-from derive.checking.reading import NotUnderstood, Reading, read
-from derive.checking.reading.notation import CALLS
-from derive.checking.reading.vocabulary import BUILTINS, FILLS, OPERATIONS
+from derive.reading import NotUnderstood, Reading, read
+from derive.reading.notation import CALLS
+from derive.reading.vocabulary import BUILTINS, FILLS, OPERATIONS
 
 DEFINITIONS = {
     name: forward_from(name).definition for name in ("batch_norm", "softmax_nll", "linear", "mlp")

@@ -5,8 +5,8 @@ from fractions import Fraction
 from codegen.lowering.repeated import named_once
 from codegen.program import AddAt, Apply, Assign, Clamp, Compare, Load, Number, Plus, Times
 from codegen.targets.torch.printer import Printer
-from derive.layout import Dim
-from derive.symbols import Axis
+from derive.language.symbols import Axis
+from derive.notation.layout import Dim
 
 N = (Dim(Axis("N")),)
 x, y, z = (Load(name, dims=N) for name in "xyz")

@@ -3,7 +3,7 @@
 import pytest
 from respelling import outcome, spellings, verdict, written
 
-from derive.library import forward_from
+from derive.notation.library import forward_from
 
 SECONDS = 60
 FORWARDS = (

@@ -9,13 +9,13 @@ from sympy import Ne, Piecewise, exp, log, sqrt
 from codegen.cli import gradform
 from codegen.driver import emitted
 from codegen.report import report
-from derive.chain import derive_chain
-from derive.closed_form import close
-from derive.library import forward_from
-from derive.nodes import Sum
-from derive.relations import relations_of
-from derive.risks import divisors, preference
-from derive.symbols import Tensor
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.closing.risks import divisors, preference
+from derive.language.nodes import Sum
+from derive.language.symbols import Tensor
+from derive.notation.library import forward_from
+from derive.values.relations import relations_of
 
 BODY = """
     x = Input(N, C)

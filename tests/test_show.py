@@ -18,15 +18,15 @@ from codegen.cache import VARIABLE
 from codegen.cli import gradform
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
-from derive.command import main
+from derive.formulas.unicode import unicode_formula
+from derive.language.symbols import tensors_in
 from derive.presentation import document_of
 from derive.presentation.derivations import TOGETHER
 from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
 from derive.presentation.terminal import rendered, words_of
-from derive.presentation.unicode import unicode_formula
-from derive.symbols import tensors_in
-from derive.writing import MARK
+from derive.running.command import main
+from derive.running.writing import MARK
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = "\n\nclass Mine(Forward):\n    x = Input(N)\n    y = x**2 / (1 + x**2)\n"
@@ -339,7 +339,7 @@ def test_whoever_reads_may_stop_reading():
 def test_showing_needs_neither_the_checker_nor_the_templates():
     """`derive.check` and the HTML templates are imported when they are asked for."""
     program = (
-        "import sys; from derive.command import main; main(['show', 'tanh', '--chain']);"
+        "import sys; from derive.running.command import main; main(['show', 'tanh', '--chain']);"
         "loaded = [m for m in sys.modules if m.startswith(('derive.checking', 'jinja2'))];"
         "import derive, inspect;"
         "assert not loaded and inspect.signature(derive.check) and derive.check.__doc__"

@@ -6,13 +6,13 @@ from forwards import HEAD, told_apart
 from sympy import I, Integer, Max, Rational
 
 import derive
+from derive.formulas.mathml import mathml
 from derive.presentation import document_of
 from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import Equations, Matrix, Prose
-from derive.presentation.mathml import mathml
 from derive.presentation.small import ArgMaxOf, Chosen, entry_of, small_batches
 from derive.presentation.terminal import words_of
-from derive.small_batch import LargestOf
+from derive.proving.small_batch import LargestOf
 
 FORWARDS = told_apart()
 

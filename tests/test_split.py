@@ -7,10 +7,10 @@ from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
 from derive import Axis, Forward, Input, OneHot, Size, Sum, Unflatten, forward_from
-from derive.definition import Definition
-from derive.errors import NotationError
-from derive.made_axes import axis_order, known_sizes
-from derive.small_batch import SmallBatch
+from derive.language.errors import NotationError
+from derive.notation.definition import Definition
+from derive.notation.made_axes import axis_order, known_sizes
+from derive.proving.small_batch import SmallBatch
 
 HEAD = (
     HEAD

@@ -80,7 +80,7 @@ def test_what_is_to_be_ignored_is_ignored(tmp_path):
     text = "import os, signal\nos.kill(os.getpid(), signal.SIGHUP)\nprint('went on')\nos._exit(7)\n"
     ignoring = (
         "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
-        "from derive.starting import run; run('derive.command', 'main')"
+        "from derive.running.starting import run; run('derive.running.command', 'main')"
     )
     done = run(tmp_path, "sympy", text, "-c", ignoring)
     assert done.returncode == 7 and done.stderr == ""
@@ -97,7 +97,7 @@ def test_whoever_reads_the_help_may_stop_reading():
 def test_the_first_import_is_light():
     """Or Ctrl-C in the first half second would be answered with a traceback."""
     program = (
-        "import sys, derive, codegen, codegen.__main__, derive.writing;"
+        "import sys, derive, codegen, codegen.__main__, derive.running.writing;"
         "heavy = {'sympy', 'torch', 'numpy', 'rich', 'jinja2'} & set(sys.modules);"
         "assert not heavy, heavy"
     )

@@ -5,8 +5,8 @@ from evaluate import Numbers, close
 from forwards import told_apart
 
 import derive
-from derive.proof import batches_of
-from derive.symbols import axes_of
+from derive.language.symbols import axes_of
+from derive.proving.proof import batches_of
 
 FORWARDS = told_apart()
 

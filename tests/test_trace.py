@@ -11,10 +11,10 @@ import codegen.trace
 from codegen.cli import gradform
 from codegen.trace import doors, doors_after
 from derive.derivation import stages
-from derive.errors import UnprovedError
+from derive.language.errors import UnprovedError
 from derive.presentation.document import Code, Prose
 from derive.presentation.terminal import words_of
-from derive.proof import Proved, prove
+from derive.proving.proof import Proved, prove
 
 RECORDS = (
     "Definition",

@@ -11,11 +11,11 @@ from generating import forward_file
 from sympy import Abs
 
 from derive import Axis, Sum, forward_from
-from derive.chain import derive_chain
-from derive.closed_form import close
-from derive.cost import cost_of
-from derive.forward_plan import forward_plan
-from derive.symbols import Tensor
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.closing.cost import cost_of
+from derive.language.symbols import Tensor
+from derive.proving.forward_plan import forward_plan
 
 N, C = Axis("N"), Axis("C")
 

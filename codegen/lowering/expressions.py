@@ -54,16 +54,16 @@ from codegen.program import (
     Zeros,
     is_number,
 )
-from derive.chain import adjoint_of, in_terms_of_output, outer_argument
-from derive.choices import Branches, Compared, zero_unless
-from derive.definition import Statement
-from derive.errors import QuestionError
-from derive.float_range import IN_LOGARITHMS, unheld_number
-from derive.layout import Dim, Layout
-from derive.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, along, renamed
-from derive.positive import is_positive
-from derive.symbols import Axis, MinusInfinity, Tensor, is_constant, tensors_in
-from derive.text import numerator_and_denominator, ordered_factors, ordered_terms
+from derive.chain.chain import adjoint_of, in_terms_of_output, outer_argument
+from derive.formulas.text import numerator_and_denominator, ordered_factors, ordered_terms
+from derive.language.choices import Branches, Compared, zero_unless
+from derive.language.errors import QuestionError
+from derive.language.float_range import IN_LOGARITHMS, unheld_number
+from derive.language.nodes import ArrayNode, OneHot, Peak, SubtractedPeak, Sum, along, renamed
+from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, tensors_in
+from derive.notation.definition import Statement
+from derive.notation.layout import Dim, Layout
+from derive.zero.positive import is_positive
 
 
 @dataclass(frozen=True)

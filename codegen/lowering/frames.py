@@ -28,9 +28,9 @@ from codegen.program import (
     Zeros,
     values_in,
 )
-from derive.errors import QuestionError
-from derive.layout import Dim, Layout
-from derive.symbols import Axis
+from derive.language.errors import QuestionError
+from derive.language.symbols import Axis
+from derive.notation.layout import Dim, Layout
 
 Frame = tuple[Axis, ...]
 

@@ -40,9 +40,9 @@ from codegen.program import (
     is_number,
 )
 from derive.conditions import of_magnitude
-from derive.layout import Layout
-from derive.nodes import OneHot, Position
-from derive.symbols import Axis, is_constant, tensors_in
+from derive.language.nodes import OneHot, Position
+from derive.language.symbols import Axis, is_constant, tensors_in
+from derive.notation.layout import Layout
 
 OPPOSITE = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 INDICES = {"label", "kept"}

@@ -21,9 +21,9 @@ from codegen.program import (
     Positions,
     Value,
 )
-from derive.layout import Dim, plain
-from derive.nodes import ArgMax, OneHot
-from derive.symbols import Axis, axes_of
+from derive.language.nodes import ArgMax, OneHot
+from derive.language.symbols import Axis, axes_of
+from derive.notation.layout import Dim, plain
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering

@@ -14,9 +14,9 @@ from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program import AsNumber, Value
-from derive.array_node import ArrayNode
-from derive.errors import QuestionError
-from derive.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
+from derive.language.array_node import ArrayNode
+from derive.language.errors import QuestionError
+from derive.language.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.array_node import ArrayNode
-from derive.symbols import Axis, axes_of
+from derive.language.array_node import ArrayNode
+from derive.language.symbols import Axis, axes_of
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
-from derive.choices import Branches, Compared, as_choices
-from derive.nodes import ArrayNode, Sum
-from derive.symbols import Tensor, is_constant, tensors_in
+from derive.language.choices import Branches, Compared, as_choices
+from derive.language.nodes import ArrayNode, Sum
+from derive.language.symbols import Tensor, is_constant, tensors_in
 
 LARGEST = 60  # operations of a difference that is looked into
 BELOW, ABOVE = ("<", "<="), (">", ">=")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program import Merge, Split, Value
-from derive.layout import plain
-from derive.nodes import Flatten, Reshaping
+from derive.language.nodes import Flatten, Reshaping
+from derive.notation.layout import plain
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering

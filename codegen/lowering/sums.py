@@ -13,10 +13,10 @@ from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, w
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Index, Picked, axes_at, met
 from codegen.program import Contract, Gathered, Number, Reduce, SizeOf, Split, Times, Value
-from derive.cost import is_contraction
-from derive.layout import Dim, plain
-from derive.nodes import OneHot, Sum
-from derive.symbols import Axis, Tensor, axes_of
+from derive.closing.cost import is_contraction
+from derive.language.nodes import OneHot, Sum
+from derive.language.symbols import Axis, Tensor, axes_of
+from derive.notation.layout import Dim, plain
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering

@@ -15,7 +15,7 @@ from typing import Protocol
 from codegen.program import Program
 from codegen.quality import Counts, Rounding
 from codegen.targets.torch.target import TorchTarget
-from derive.definition import Definition
+from derive.notation.definition import Definition
 
 
 class Target(Protocol):

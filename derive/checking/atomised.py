@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from sympy import Expr
 
-from derive.definition import Definition, Statement
-from derive.relations import relations_of
-from derive.symbols import tensors_in
+from derive.language.symbols import tensors_in
+from derive.notation.definition import Definition, Statement
+from derive.values.relations import relations_of
 
 
 def atomised(definition: Definition) -> Definition:

@@ -23,15 +23,15 @@ from derive.checking.numbers.comparison import Question
 from derive.checking.numbers.counterexample import counterexample
 from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
-from derive.checking.reading import Claim, Reading, read
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Answer, Refutation, Verdict
-from derive.definition import Definition
-from derive.errors import QuestionError, UnprovedError
-from derive.forward import Forward
-from derive.library import forward_from
-from derive.limits import Doing, Stage, limited, seconds_of
-from derive.symbols import Axis, Tensor
+from derive.language.errors import QuestionError, UnprovedError
+from derive.language.symbols import Axis, Tensor
+from derive.notation.definition import Definition
+from derive.notation.forward import Forward
+from derive.notation.library import forward_from
+from derive.reading import Claim, Reading, read
+from derive.running.limits import Doing, Stage, limited, seconds_of
 
 NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedError)
 

@@ -13,12 +13,12 @@ from itertools import product
 
 from sympy import Expr, Integer, Mul
 
-from derive.chain import adjoint_of
-from derive.composition import translated
-from derive.definition import Definition, Ignoring
-from derive.errors import NotationError
-from derive.splicing import spliced
-from derive.symbols import Axes, Axis, Tensor
+from derive.chain.chain import adjoint_of
+from derive.language.errors import NotationError
+from derive.language.symbols import Axes, Axis, Tensor
+from derive.notation.composition import translated
+from derive.notation.definition import Definition, Ignoring
+from derive.notation.splicing import spliced
 
 COUNTS = (1, 2, 3, 0)  # of the dimensions that are tried, the likeliest first
 MOST = 16  # ways together, where there are several

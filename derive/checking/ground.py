@@ -7,16 +7,16 @@ from functools import cached_property, lru_cache
 
 from sympy import Expr
 
-from derive.chain import Chain, adjoint_of, derive_chain
+from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.atomised import atomised
 from derive.checking.explaining.fitting import ValueNames
 from derive.checking.explaining.terms import TermByTerm
 from derive.checking.numbers.comparison import difference_at
-from derive.closed_form import ClosedForm, ClosedStatement, close
-from derive.definition import Definition
-from derive.nodes import along
-from derive.proof import ProvedGradient, proved_gradient
-from derive.symbols import Tensor, tensors_in
+from derive.closing.closed_form import ClosedForm, ClosedStatement, close
+from derive.language.nodes import along
+from derive.language.symbols import Tensor, tensors_in
+from derive.notation.definition import Definition
+from derive.proving.proof import ProvedGradient, proved_gradient
 
 EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 

@@ -12,9 +12,9 @@ from derive.checking.explaining.terms import Comparison, TermDifference
 from derive.checking.numbers.counterexample import Counterexample, rows
 from derive.checking.numbers.further import Agreement
 from derive.checking.verdict import Answer, Refutation, Verdict
-from derive.proof import in_words as proof_in_words
-from derive.symbols import is_constant
-from derive.text import formula as written
+from derive.formulas.text import formula as written
+from derive.language.symbols import is_constant
+from derive.proving.proof import in_words as proof_in_words
 
 MOST_DIFFERENCES = 8
 LONGEST_NUMBER = 24

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from derive.checking.dimensions import Shapes, shapes_of
-from derive.checking.reading import Reading
 from derive.checking.verdict import Verdict
-from derive.definition import Definition
-from derive.errors import QuestionError
+from derive.language.errors import QuestionError
+from derive.notation.definition import Definition
+from derive.reading import Reading
 
 
 @dataclass(frozen=True)

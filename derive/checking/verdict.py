@@ -13,10 +13,10 @@ from derive.checking.explaining.terms import Comparison
 from derive.checking.numbers.counterexample import Counterexample
 from derive.checking.numbers.further import Agreement
 from derive.checking.numbers.narrowing import Narrowing
-from derive.checking.reading import Misaligned
-from derive.definition import Definition
-from derive.proof import ProvedGradient
-from derive.symbols import Tensor
+from derive.language.symbols import Tensor
+from derive.notation.definition import Definition
+from derive.proving.proof import ProvedGradient
+from derive.reading import Misaligned
 
 Outcome = Literal["right", "narrower", "undecided", "wrong"]
 

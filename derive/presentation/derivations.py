@@ -12,14 +12,14 @@ from itertools import groupby
 
 from sympy import Eq, Expr
 
-from derive.chain import adjoint_of
-from derive.definition import Definition, Statement
-from derive.found import NoInfluence, zero_gradients
-from derive.nodes import Sum, along
+from derive.chain.chain import adjoint_of
+from derive.closing.steps import Fact, Step
+from derive.found.findings import NoInfluence, zero_gradients
+from derive.language.nodes import Sum, along
+from derive.language.symbols import Tensor, tensors_in
+from derive.notation.definition import Definition, Statement
 from derive.presentation.document import Block, Derivation, Equation, Equations, Words, joined
-from derive.proof import Proved
-from derive.steps import Fact, Step
-from derive.symbols import Tensor, tensors_in
+from derive.proving.proof import Proved
 
 # Rules that multiply out and collect: a reader follows several of them at once.
 ROUTINE = frozenset({"distribute", "linear", "constant factor", "nested sums"})

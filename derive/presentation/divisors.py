@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Add, Expr, Mul
 
-from derive.closed_form import ClosedStatement
-from derive.definition import Definition
+from derive.closing.closed_form import ClosedStatement
+from derive.language.symbols import Axis, size_divisors
+from derive.notation.definition import Definition
 from derive.presentation.document import Block, Equation, Equations, Prose, Words, joined
-from derive.symbols import Axis, size_divisors
 
 
 def divisors_explained(

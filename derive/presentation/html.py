@@ -14,6 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from derive.formulas.mathml import equation, inline, mathml, matrix
 from derive.presentation.document import (
     Block,
     Code,
@@ -30,8 +31,7 @@ from derive.presentation.document import (
     parts_of,
 )
 from derive.presentation.graph import drawing
-from derive.presentation.mathml import equation, inline, mathml, matrix
-from derive.writing import MARK
+from derive.running.writing import MARK
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Basic
 
+from derive.formulas.latex import latex_formula, width
 from derive.presentation.document import (
     Block,
     Code,
@@ -25,10 +26,9 @@ from derive.presentation.document import (
     Words,
     parts_of,
 )
-from derive.presentation.latex import latex_formula, width
 from derive.presentation.paper import bracketed, entries, left_side, right_lines, side
 from derive.presentation.terminal import words_of
-from derive.writing import MARK
+from derive.running.writing import MARK
 
 LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
 SPECIAL = {c: f"\\{c}" for c in "\\`*_{}[]#!~"} | {

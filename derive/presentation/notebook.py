@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from sympy import Expr
 
+from derive.formulas.latex import latex_formula
+from derive.language.symbols import Tensor
 from derive.presentation.html import fragment
-from derive.presentation.latex import latex_formula
 from derive.presentation.sections import document_of
-from derive.symbols import Tensor
 
 
 def html_of(proved) -> str:

@@ -7,6 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Expr
 
+from derive.formulas.latex import (
+    formula_lines,
+    latex_formula,
+    latex_text,
+    text_in_formula,
+    width,
+)
 from derive.presentation.document import (
     Block,
     Code,
@@ -22,14 +29,7 @@ from derive.presentation.document import (
     Words,
     parts_of,
 )
-from derive.presentation.latex import (
-    formula_lines,
-    latex_formula,
-    latex_text,
-    text_in_formula,
-    width,
-)
-from derive.writing import MARK
+from derive.running.writing import MARK
 
 # Widths are counted in letters of a formula; a line of the page holds 98 of them.
 LINE, REMARKS, LONG_LEFT = 98, 34, 24

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
-from derive.chain import adjoint_of, derive_chain
-from derive.closed_form import ClosedForm, draft
-from derive.definition import Definition
-from derive.layout import layouts_of
-from derive.nodes import along
-from derive.symbols import Tensor, tensors_in
+from derive.chain.chain import adjoint_of, derive_chain
+from derive.closing.closed_form import ClosedForm, draft
+from derive.language.nodes import along
+from derive.language.symbols import Tensor, tensors_in
+from derive.notation.definition import Definition
+from derive.notation.layout import layouts_of
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from itertools import groupby
 
 from sympy import Basic, Expr
 
-from derive.chain import Adjoint
-from derive.closed_form import ClosedForm
-from derive.definition import Definition
-from derive.layout import layouts_of, shape
+from derive.chain.chain import Adjoint
+from derive.closing.closed_form import ClosedForm
+from derive.language.symbols import Axes, Tensor, tensors_in
+from derive.notation.definition import Definition
+from derive.notation.layout import layouts_of, shape
 from derive.presentation.derivations import derivations_of, findings_in
 from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import (
@@ -35,8 +36,7 @@ from derive.presentation.document import (
 )
 from derive.presentation.paths import branching, paths_to
 from derive.presentation.small import small_batches
-from derive.proof import Proved
-from derive.symbols import Axes, Tensor, tensors_in
+from derive.proving.proof import Proved
 
 TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
     "The forward",

@@ -11,15 +11,15 @@ from itertools import count
 
 from sympy import Expr, Function, Integer, Symbol
 
-from derive.closed_form import ClosedForm, ClosedStatement
-from derive.definition import Definition
-from derive.errors import QuestionError
-from derive.matrix_example import SIZE, AxisSum, recognised_products
-from derive.nodes import ArgMax, OneHot, Sum
+from derive.closing.closed_form import ClosedForm, ClosedStatement
+from derive.found.matrix_example import SIZE, AxisSum, recognised_products
+from derive.language.errors import QuestionError
+from derive.language.nodes import ArgMax, OneHot, Sum
+from derive.language.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
+from derive.notation.definition import Definition
 from derive.presentation.document import Block, Group, Matrix, Prose, Words
-from derive.proof import Proved, computed_again, inlined, without_parts
-from derive.small_batch import Entries, SmallBatch
-from derive.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
+from derive.proving.proof import Proved, computed_again, inlined, without_parts
+from derive.proving.small_batch import Entries, SmallBatch
 
 
 class Chosen(Function):

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from derive.formulas.unicode import unicode_formula
 from derive.presentation.document import (
     Block,
     Code,
@@ -25,7 +26,6 @@ from derive.presentation.document import (
     parts_of,
 )
 from derive.presentation.document import Group as Folded
-from derive.presentation.unicode import unicode_formula
 
 FOLDED = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 OPENS = (

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from character_model.mistakes import Mistake
-from derive.errors import QuestionError
-from derive.writing import refuse, write_all
+from derive.language.errors import QuestionError
+from derive.running.writing import refuse, write_all
 
 REMEDY = "choose another folder with --out"
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from sympy import Eq, Piecewise
 
 import derive
-from derive.command import add_force, guarded
-from derive.found import Balance, NoInfluence
-from derive.library import files_read
+from derive.commands.site import pages_of
+from derive.found.findings import Balance, NoInfluence
+from derive.notation.library import files_read
 from derive.presentation import document_of
 from derive.presentation.document import Document, Words, joined
 from derive.presentation.markdown import markdown
-from derive.presentation.site import pages_of
-from derive.proof import Proved
-from derive.writing import current, write_all
+from derive.proving.proof import Proved
+from derive.running.command import add_force, guarded
+from derive.running.writing import current, write_all
 
 HERE = Path(__file__).parent
 

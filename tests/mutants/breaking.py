@@ -19,9 +19,9 @@ from sympy import Expr
 from sympy.polys.rings import PolyElement
 
 from codegen.program import Plus, Value
-from derive.fractions import Fraction
-from derive.scaled import Scaled
-from derive.symbols import Tensor
+from derive.language.symbols import Tensor
+from derive.range.scaled import Scaled
+from derive.zero.fractions import Fraction
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
 UNDOUBLED = {

@@ -3,40 +3,40 @@
 Changes = tuple[tuple[str, str], ...]
 
 BY_HAND: dict[tuple[str, str], Changes] = {
-    ("derive.rules", "_nowhere"): (("return []", "return [(node.operand, upstream)]"),),
+    ("derive.chain.rules", "_nowhere"): (("return []", "return [(node.operand, upstream)]"),),
     # what does not vary along an axis
-    ("derive.identities", "_move_out"): (
+    ("derive.closing.identities", "_move_out"): (
         ("not axes_of(f) & carried", "not axes_of(f) >= carried"),
         (
             "summed(Mul(*inside), node.axes",
             "summed(Mul(*inside), sorted(axes_of(Mul(*inside)), key=str)",
         ),
     ),
-    ("derive.identities", "_reshaped_back"): (
+    ("derive.closing.identities", "_reshaped_back"): (
         ("and node.axes == inner.into and node.into == inner.axes", ""),
     ),
-    ("derive.identities", "_reshaped_outside"): (
+    ("derive.closing.identities", "_reshaped_outside"): (
         ("not axes_of(f) & set(node.binds)", "True"),
         ("if not outside or any(axes_of(f) & set(node.brings) for f in outside)", "if not outside"),
     ),
-    ("derive.identities", "_reshaped_total"): (
+    ("derive.closing.identities", "_reshaped_total"): (
         ("if not set(inner.brings) <= set(node.axes)", "if not set(inner.brings) & set(node.axes)"),
     ),
-    ("derive.identities", "_cancel"): ((">= 1", ">= -1"),),
-    ("derive.choice_rules", "choose_once"): (
+    ("derive.closing.identities", "_cancel"): ((">= 1", ">= -1"),),
+    ("derive.closing.choice_rules", "choose_once"): (
         ("[condition for _, condition in f.args] == conditions", "len(f.args) == len(conditions)"),
     ),
-    ("derive.choice_rules", "choose_one_of"): (
+    ("derive.closing.choice_rules", "choose_one_of"): (
         ("if all(0 in pair for pair in pairs)", "if True"),
         (" or conditions[:alike] != wider[:alike]", ""),
     ),
-    ("derive.choice_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
-    ("derive.choice_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
-    ("derive.choice_rules", "one_hot_picks"): (
+    ("derive.closing.choice_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
+    ("derive.closing.choice_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
+    ("derive.closing.choice_rules", "one_hot_picks"): (
         ("picked.axes == (hot.axis,)", "True"),
         ("hot in factors and", ""),
     ),
-    ("derive.choice_rules", "picked_over_itself"): (
+    ("derive.closing.choice_rules", "picked_over_itself"): (
         ("hots and all(f in node.args for f in factors)", "hots"),
         ("and picked.axes == (f.axis,)", ""),
     ),
@@ -52,61 +52,63 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("codegen.lowering.pieces", "_joined"): ((" or b != 0", ""),),
     ("codegen.lowering.pieces", "_lowest_at_edge"): (('(op == "<=")', "True"),),
     # the zero test: what it may not call zero, and what it must
-    ("derive.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
-    ("derive.exact", "ZeroTest._signed"): (("(-symbol if flip else symbol)", "symbol"),),
-    ("derive.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
-    ("derive.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
-    ("derive.exact", "ZeroTest._reduced"): (
+    ("derive.zero.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
+    ("derive.zero.exact", "ZeroTest._signed"): (("(-symbol if flip else symbol)", "symbol"),),
+    ("derive.zero.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
+    ("derive.zero.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
+    ("derive.zero.exact", "ZeroTest._reduced"): (
         ("and s.group not in groups", ""),
         ("powers[i] % 2 if s in self.signs else 1", "1"),
     ),
-    ("derive.cases", "vanishes_by_cases"): (("return False  # a case", "pass  # a case"),),
-    ("derive.cases", "_under_one_sum"): (
+    ("derive.zero.cases", "vanishes_by_cases"): (("return False  # a case", "pass  # a case"),),
+    ("derive.zero.cases", "_under_one_sum"): (
         ("if not rest.free_symbols & set(sums[0].variables)", "if True"),
     ),
-    ("derive.cases", "_by_sizes"): (("if len({*limits}) < len(limits)", "if False"),),
-    ("derive.cases", "independent"): (("if not f.free_symbols & bound", "if True"),),
-    ("derive.cases", "_vanishes"): (
+    ("derive.zero.cases", "_by_sizes"): (("if len({*limits}) < len(limits)", "if False"),),
+    ("derive.zero.cases", "independent"): (("if not f.free_symbols & bound", "if True"),),
+    ("derive.zero.cases", "_vanishes"): (
         ("if between and case.has(*INFINITE)", "if case.has(*INFINITE)"),
         ("{**signs, asked: tuple(alike)}", "{**signs, asked: (side,)}"),
     ),
-    ("derive.cases", "_possible"): (
+    ("derive.zero.cases", "_possible"): (
         ("return OPEN", "return (1, -1)"),
         ("return OPEN", "return (1, 0)"),
         ("turned * side for", "side for"),
     ),
-    ("derive.cases", "_chosen"): (
+    ("derive.zero.cases", "_chosen"): (
         ("turned * side in HOLDS", "side in HOLDS"),
         ("Integer(turned * side)", "Integer(side)"),
     ),
-    ("derive.cases", "_solved"): (
+    ("derive.zero.cases", "_solved"): (
         ("or not _implied(slope, others, test)", ""),
         ("place - line / slope", "place + line / slope"),
     ),
-    ("derive.positive", "is_positive"): (
+    ("derive.zero.positive", "is_positive"): (
         ("all(map(_is_nonnegative", "any(map(_is_nonnegative"),
         ("all(map(is_positive", "any(map(is_positive"),
     ),
-    ("derive.positive", "_is_nonnegative_where"): (("orders and e == ", "orders and e != "),),
-    ("derive.positive", "split_log"): (("is_positive(f)]", "True]"),),
-    ("derive.positive", "scaled"): (("if s.is_positive}", "}"),),
-    ("derive.positive", "_log_of_sum"): (("exponent + log(content)", "exponent"),),
+    ("derive.zero.positive", "_is_nonnegative_where"): (("orders and e == ", "orders and e != "),),
+    ("derive.zero.positive", "split_log"): (("is_positive(f)]", "True]"),),
+    ("derive.zero.positive", "scaled"): (("if s.is_positive}", "}"),),
+    ("derive.zero.positive", "_log_of_sum"): (("exponent + log(content)", "exponent"),),
     # what is taken out of exponentials
-    ("derive.scaled", "Scales._safe_product"): (
+    ("derive.range.scaled", "Scales._safe_product"): (
         ("if several else inside", "if False else inside"),
         ("len(growing) > 1", "growing"),
     ),
-    ("derive.scaled", "Scales.finished"): (("self.give_name = None", "pass"),),
-    ("derive.scaled", "Scales.after_forward"): (("if not isinstance(e, log)", ""),),
-    ("derive.scaled", "Scales._may_be_none"): (("and not definition.has(Sum)", ""),),
-    ("derive.fractions", "Fractions._over_common_denominator"): (("max(common", "min(common"),),
-    ("derive.fractions", "Fractions._product"): (("+ power", ""),),
-    ("derive.fractions", "Fractions._inverse"): (
+    ("derive.range.scaled", "Scales.finished"): (("self.give_name = None", "pass"),),
+    ("derive.range.scaled", "Scales.after_forward"): (("if not isinstance(e, log)", ""),),
+    ("derive.range.scaled", "Scales._may_be_none"): (("and not definition.has(Sum)", ""),),
+    ("derive.zero.fractions", "Fractions._over_common_denominator"): (
+        ("max(common", "min(common"),
+    ),
+    ("derive.zero.fractions", "Fractions._product"): (("+ power", ""),),
+    ("derive.zero.fractions", "Fractions._inverse"): (
         ("(1 / content), {primitive: 1}", "1, {primitive: 1}"),
     ),
     # the second route
-    ("derive.every_size", "_contracted"): (("and not other.has(variable)", ""),),
-    ("derive.every_size", "_summed_term"): (
+    ("derive.proving.every_size", "_contracted"): (("and not other.has(variable)", ""),),
+    ("derive.proving.every_size", "_summed_term"): (
         ("count * outside * _numbered", "outside * _numbered"),
         ("else count * term", "else term"),
         (
@@ -114,52 +116,57 @@ BY_HAND: dict[tuple[str, str], Changes] = {
             "{v: v for v in factor.variables}",
         ),
     ),
-    ("derive.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
-    ("derive.every_size", "_connected"): (("if g[1] & own", "if False"),),
-    ("derive.every_size", "IndexedForward._position"): (("place * size + i - 1", "place + i - 1"),),
-    ("derive.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),
-    ("derive.every_size", "IndexedForward._recounted"): (("raise NotShown", "str"),),
-    ("derive.every_size", "_vanishes_under_sums"): (("if len(sums) == 1", "if sums"),),
+    ("derive.proving.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
+    ("derive.proving.every_size", "_connected"): (("if g[1] & own", "if False"),),
+    ("derive.proving.every_size", "IndexedForward._position"): (
+        ("place * size + i - 1", "place + i - 1"),
+    ),
+    ("derive.proving.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),
+    ("derive.proving.every_size", "IndexedForward._recounted"): (("raise NotShown", "str"),),
+    ("derive.proving.every_size", "_vanishes_under_sums"): (("if len(sums) == 1", "if sums"),),
     # the first route
-    ("derive.small_batch", "SmallBatch._is_numbered_first"): (
+    ("derive.proving.small_batch", "SmallBatch._is_numbered_first"): (
         ("if inner > met.get(part, 0)", "if inner"),
     ),
-    ("derive.small_batch", "SmallBatch._treats_places_alike"): (
+    ("derive.proving.small_batch", "SmallBatch._treats_places_alike"): (
         ("type(node) in INDIFFERENT", "True"),
     ),
-    ("derive.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
+    ("derive.proving.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
     # the claims and the proof
-    ("derive.claim", "Shown.decide"): (("ground.decide()", "True"),),
-    ("derive.claim", "proved_on"): (("return None", "continue"),),
-    ("derive.claim", "Batch.met"): (("for v in s.values]", "for v in ()]"),),
-    ("derive.claim", "Batch.may_vanish"): (("all(", "any("),),
-    ("derive.random_point", "RandomPoint._note_asked"): (("Eq, Ne", "Eq"), ("Eq, Ne", "Ne")),
-    ("derive.random_point", "RandomPoint._place_of_one"): (("max(", "min("),),
-    ("derive.random_point", "RandomPoint._drawn"): (
+    ("derive.proving.claim", "Shown.decide"): (("ground.decide()", "True"),),
+    ("derive.proving.claim", "proved_on"): (("return None", "continue"),),
+    ("derive.proving.claim", "Batch.met"): (("for v in s.values]", "for v in ()]"),),
+    ("derive.proving.claim", "Batch.may_vanish"): (("all(", "any("),),
+    ("derive.proving.random_point", "RandomPoint._note_asked"): (
+        ("Eq, Ne", "Eq"),
+        ("Eq, Ne", "Ne"),
+    ),
+    ("derive.proving.random_point", "RandomPoint._place_of_one"): (("max(", "min("),),
+    ("derive.proving.random_point", "RandomPoint._drawn"): (
         ("< 0.6", "< 0"),
         ("scalar.is_positive or", ""),
     ),
-    ("derive.proof", "Proofs.gradient"): (
+    ("derive.proving.proof", "Proofs.gradient"): (
         ("self.step(adjoint), ", ""),
         (", *map(self.closed, read)", ""),
         ("if a.name in met and a is not adjoint", "if False"),
     ),
-    ("derive.proof", "Proofs._respelled"): (
+    ("derive.proving.proof", "Proofs._respelled"): (
         ("if written is not None and own != written.expression:", "if False:"),
     ),
-    ("derive.proof", "_is_computed_again"): (
+    ("derive.proving.proof", "_is_computed_again"): (
         ("form.definition.by_name", "form.relations.by_name"),
     ),
-    ("derive.proof", "Proofs._by_steps"): (("return None", "continue"),),
-    ("derive.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
-    ("derive.proof", "_are_the_same"): (
+    ("derive.proving.proof", "Proofs._by_steps"): (("return None", "continue"),),
+    ("derive.proving.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
+    ("derive.proving.proof", "_are_the_same"): (
         ("e.is_positive or None", "True"),
         ("entries.setdefault(e, ", "entries.setdefault(e.func, "),
     ),
-    ("derive.chain_proof", "_claims"): (("and not reads", ""),),
-    ("derive.line_proof", "proved_lines"): (
+    ("derive.proving.chain_proof", "_claims"): (("and not reads", ""),),
+    ("derive.proving.line_proof", "proved_lines"): (
         ("how if in_order else UNPROVED", "how"),
         ("elif tensor.name in saved", "elif False"),
     ),
-    ("derive.line_proof", "_how"): (("and claim.args == truth.args", ""),),
+    ("derive.proving.line_proof", "_how"): (("and claim.args == truth.args", ""),),
 }

@@ -9,8 +9,8 @@ from math import prod
 
 import torch
 
-from derive.definition import Definition
-from derive.symbols import Axes, Axis, size_divisors
+from derive.language.symbols import Axes, Axis, size_divisors
+from derive.notation.definition import Definition
 from random_forwards.named import DOUBLE
 
 DISTINCT = (3, 4, 2, 5, 6, 7)

@@ -20,7 +20,7 @@ from types import ModuleType
 
 from codegen.driver import Generated, generate
 from derive import forward_from
-from derive.errors import QuestionError, UnprovedError
+from derive.language.errors import QuestionError, UnprovedError
 from random_forwards.batches import batches
 from random_forwards.comparison import Wrong, compared
 

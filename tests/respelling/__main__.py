@@ -14,8 +14,8 @@ import warnings
 from argparse import ArgumentParser
 from collections import Counter
 
-from derive.errors import NotationWarning
-from derive.library import forward_from, list_forwards
+from derive.language.errors import NotationWarning
+from derive.notation.library import forward_from, list_forwards
 from respelling import outcome, spellings, verdict, written
 
 

@@ -7,11 +7,11 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from derive.chain import derive_chain
-from derive.closed_form import close
-from derive.cost import Cost
-from derive.definition import Definition
-from derive.proof import prove
+from derive.chain.chain import derive_chain
+from derive.closing.closed_form import close
+from derive.closing.cost import Cost
+from derive.notation.definition import Definition
+from derive.proving.proof import prove
 from respelling.spellings import Spelling, respelled
 
 

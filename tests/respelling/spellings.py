@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Mul, Piecewise, exp, log, preorder_traversal
 
-from derive.cost import is_contraction
-from derive.declarations import Input
-from derive.definition import Definition, Statement
-from derive.forward import Forward
-from derive.nodes import ArrayNode, OneHot, Position, Reduction, Sum
-from derive.symbols import Axis, is_constant, tensors_in
+from derive.closing.cost import is_contraction
+from derive.language.declarations import Input
+from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Sum
+from derive.language.symbols import Axis, is_constant, tensors_in
+from derive.notation.definition import Definition, Statement
+from derive.notation.forward import Forward
 from respelling.writing import Pen
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 
 from sympy import Basic, Expr, Mul
 
-from derive.choices import replaced_finally, with_args
-from derive.declarations import Declaration, Given, Input, Label, Scalar, Size
-from derive.definition import Definition, Statement
-from derive.domain import Demand, Domain
-from derive.forward import ClassBody, Forward, ForwardMeta
-from derive.nodes import ArrayNode, renamed
-from derive.splicing import spliced, taken_along
-from derive.symbols import Axis, Tensor
+from derive.language.choices import replaced_finally, with_args
+from derive.language.declarations import Declaration, Given, Input, Label, Scalar, Size
+from derive.language.domain import Demand, Domain
+from derive.language.nodes import ArrayNode, renamed
+from derive.language.symbols import Axis, Tensor
+from derive.notation.definition import Definition, Statement
+from derive.notation.forward import ClassBody, Forward, ForwardMeta
+from derive.notation.splicing import spliced, taken_along
 
 KINDS = {"input": Input, "given": Given}
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from codegen.program import Function, Program
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
-from derive.definition import Definition
-from derive.symbols import Axes, Axis, size_divisors
+from derive.language.symbols import Axes, Axis, size_divisors
+from derive.notation.definition import Definition
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)
 MOST_ADDED = 20

@@ -10,8 +10,8 @@ import re
 
 from codegen import program as p
 from codegen.targets.torch.lines import broken
-from derive.layout import Dim, Layout
-from derive.symbols import Axes
+from derive.language.symbols import Axes
+from derive.notation.layout import Dim, Layout
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 LINE, MORE = 100, " " * 8

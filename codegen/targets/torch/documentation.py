@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from codegen.program import Program, Within
 from codegen.targets.torch.printer import Printer
-from derive.definition import IGNORE_INDEX
+from derive.notation.definition import IGNORE_INDEX
 
 WIDTH = 96
 

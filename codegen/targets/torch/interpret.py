@@ -15,11 +15,11 @@ from sympy import Expr, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from derive.choices import Branches, Compared
-from derive.definition import Definition
-from derive.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis, MinusInfinity
-from derive.symbols import Tensor as Symbolic
+from derive.language.choices import Branches, Compared
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.symbols import Axis, MinusInfinity
+from derive.language.symbols import Tensor as Symbolic
+from derive.notation.definition import Definition
 
 RELATIONS = {
     "<": torch.lt,

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.last_place import rounding_of
-from derive.definition import Definition
-from derive.layout import layouts_of
-from derive.symbols import Axis
+from derive.language.symbols import Axis
+from derive.notation.definition import Definition
+from derive.notation.layout import layouts_of
 
 Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 

@@ -26,9 +26,9 @@ from codegen.program import (
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by
-from derive.definition import IGNORE_INDEX
-from derive.layout import Layout
-from derive.symbols import checked_name
+from derive.language.symbols import checked_name
+from derive.notation.definition import IGNORE_INDEX
+from derive.notation.layout import Layout
 
 LINE = 100
 KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}

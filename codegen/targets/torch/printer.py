@@ -17,9 +17,9 @@ from string import ascii_lowercase
 from codegen import program as p
 from codegen.targets.torch.checks import PRODUCT, SIGN, Checks
 from codegen.targets.torch.lines import broken
-from derive.errors import QuestionError
-from derive.layout import Dim
-from derive.text import decimal
+from derive.formulas.text import decimal
+from derive.language.errors import QuestionError
+from derive.notation.layout import Dim
 
 FUNCTIONS = {
     "exp": "torch.exp",

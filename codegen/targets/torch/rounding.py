@@ -17,7 +17,7 @@ from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
 from codegen.targets.torch.interpret import interpreted
-from derive.definition import Definition
+from derive.notation.definition import Definition
 
 
 def rounding(text: str, definition: Definition, program: Program) -> Rounding:

@@ -13,7 +13,7 @@ from codegen.quality import Counts, Rounding
 from codegen.targets.torch.documentation import documentation
 from codegen.targets.torch.page import Page
 from codegen.targets.torch.traffic import counts
-from derive.definition import Definition
+from derive.notation.definition import Definition
 
 DECORATORS = ("_uncast",)  # what stands before the functions
 TEMPLATES = Path(__file__).parent / "templates"

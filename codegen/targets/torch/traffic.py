@@ -44,7 +44,7 @@ from codegen.program import (
 )
 from codegen.quality import Counts, Moves, Traffic
 from codegen.targets.torch.printer import PULLBACKS
-from derive.layout import Layout, shape
+from derive.notation.layout import Layout, shape
 
 RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 VIEWS = (Arrange, Merge, Split, Expand)

@@ -12,7 +12,7 @@ from derive.checking.explaining.terms import Comparison
 from derive.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.counterexample import Counterexample
-from derive.symbols import Tensor, tensors_in
+from derive.language.symbols import Tensor, tensors_in
 
 NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)
 

@@ -17,13 +17,13 @@ from math import prod
 import mpmath
 from sympy import Expr, Integer, Mul, Rational, sqrt
 
-from derive.chain import Chain
+from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.points import random_points
-from derive.definition import Definition
-from derive.nodes import ArrayNode, Sum
-from derive.symbols import Tensor, axes_of, is_constant, tensors_in
+from derive.language.nodes import ArrayNode, Sum
+from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
+from derive.notation.definition import Definition
 
 DIGITS = 30  # of the 50 that values are computed with
 in_full_precision = mpmath.workdps(50)

@@ -15,14 +15,14 @@ from itertools import combinations
 
 from sympy import Add, Expr, Mul, Pow, S, sign
 
-from derive.chain import Chain, adjoint_of, derive_chain
+from derive.chain.chain import Chain, adjoint_of, derive_chain
 from derive.checking.atomised import atomised
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.comparison import difference_at
 from derive.checking.numbers.evaluation import Evaluation, Point
-from derive.definition import Definition
-from derive.nodes import Reduction, Sum
-from derive.symbols import (
+from derive.formulas.text import formula
+from derive.language.nodes import Reduction, Sum
+from derive.language.symbols import (
     Axis,
     Tensor,
     axes_of,
@@ -30,7 +30,7 @@ from derive.symbols import (
     is_number_or_size,
     tensors_in,
 )
-from derive.text import formula
+from derive.notation.definition import Definition
 
 EXACT = 1e-30
 MOST_PAIRS = 60  # beyond, two edits at a time take longer than an answer may

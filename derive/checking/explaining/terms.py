@@ -21,16 +21,16 @@ from itertools import product
 
 from sympy import Add, Expr, Mul, S, cancel
 
-from derive.chain import Chain
+from derive.chain.chain import Chain
 from derive.checking.explaining.fitting import ValueNames, fitted
-from derive.closed_form import ClosedForm
-from derive.factoring import common_factor
-from derive.facts import Facts
-from derive.identities import Identity, elimination, identities
-from derive.nodes import along
-from derive.rewriting import normal_form
-from derive.steps import Record
-from derive.symbols import Tensor, is_constant, tensors_in
+from derive.closing.closed_form import ClosedForm
+from derive.closing.factoring import common_factor
+from derive.closing.facts import Facts
+from derive.closing.identities import Identity, elimination, identities
+from derive.closing.rewriting import normal_form
+from derive.closing.steps import Record
+from derive.language.nodes import along
+from derive.language.symbols import Tensor, is_constant, tensors_in
 
 MOST_TERMS = 60
 RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand

@@ -16,7 +16,7 @@ import mpmath
 import sympy
 from sympy import Expr, Float, Integer
 
-from derive.checking.literal import Beside, Logarithm, Power, Quotient
+from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
 DIGITS = 50
 LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits

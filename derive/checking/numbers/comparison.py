@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.chain import Chain, adjoint_of
+from derive.chain.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
 from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Index, Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.residues import Residues
-from derive.symbols import Tensor, tensors_in
+from derive.language.symbols import Tensor, tensors_in
 
 VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
 NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # what is left of terms that cancel is measured by the terms

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 from sympy import Add, Expr, Integer, Symbol
 
-from derive.chain import Chain
+from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Index, Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import indexed_axis
-from derive.exact import Indicator
-from derive.small_batch import LargestOf, SmallBatch, indicators
-from derive.symbols import Tensor
+from derive.language.symbols import Tensor
+from derive.proving.small_batch import LargestOf, SmallBatch, indicators
+from derive.zero.exact import Indicator
 
 MOST_SCALARS = 30  # for more of them it takes too long
 AGREES = 1e-30

@@ -22,7 +22,7 @@ from itertools import islice
 
 from sympy import Abs, Expr, Heaviside, Integer, Piecewise, cancel, expand, nan, radsimp, sign
 
-from derive.chain import Chain
+from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import DIGITS, Floating, Unevaluable
 from derive.checking.numbers.comparison import Comparison, Question
 from derive.checking.numbers.comparison import largest_difference as largest_difference
@@ -38,8 +38,8 @@ from derive.checking.numbers.points import (
 )
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
-from derive.nodes import ArgMax, Max
-from derive.symbols import Axis, Tensor
+from derive.language.nodes import ArgMax, Max
+from derive.language.symbols import Axis, Tensor
 
 READABLE = 30  # operations of an irrational number
 MOST_SIZES = 8  # at which rational data are looked for

@@ -19,12 +19,12 @@ from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 
-from derive.chain import Chain
+from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
-from derive.choices import Branches, Compared
-from derive.made_axes import twins_in
-from derive.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
-from derive.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
+from derive.language.choices import Branches, Compared
+from derive.language.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
+from derive.language.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
+from derive.notation.made_axes import twins_in
 
 Index = tuple[int, ...]
 

@@ -28,7 +28,7 @@ from derive.checking.numbers.points import (
     generic_point,
 )
 from derive.checking.numbers.residues import Residues
-from derive.symbols import Axis, is_number_or_size
+from derive.language.symbols import Axis, is_number_or_size
 
 ALIKE = (1, 2, 5, 7)  # at which all sizes are equal
 UNLIKE = (1, 5, 6, 7, 8, 9, 10, 11, 12)  # taken in turn, each axis at another place

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import sympy
 from sympy import Expr
 
-from derive.checking.literal import Beside
 from derive.checking.numbers.arithmetic import Arithmetic, Floating, Undefined, Unevaluable
+from derive.reading.literal import Beside
 
 NOT_COMPARABLE = 2  # neither less, nor equal, nor greater
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from sympy import Abs, Expr, Integer, Pow, Rational
 
-from derive.chain import Chain, adjoint_of
-from derive.checking.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
+from derive.chain.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import Floating, Unevaluable
 from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Point
 from derive.checking.numbers.further import changes_of_sign
 from derive.checking.numbers.ieee import Ieee
 from derive.checking.numbers.points import RANGES, allows, data_of, generic_point
-from derive.symbols import Axis, Tensor, is_number_or_size
-from derive.text import formula
+from derive.formulas.text import formula
+from derive.language.symbols import Axis, Tensor, is_number_or_size
+from derive.reading.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
 
 SEEDS = 2
 HOLDS = {NOT_ZERO: lambda a: a != 0, NOT_NEGATIVE: lambda a: a >= 0, POSITIVE: lambda a: a > 0}

@@ -13,9 +13,9 @@ from itertools import product
 from sympy import Expr, Integer, Rational, log
 
 from derive.checking.numbers.evaluation import Index, Point
-from derive.definition import Definition
-from derive.nodes import OneHot
-from derive.symbols import Axis, Tensor, size_divisors
+from derive.language.nodes import OneHot
+from derive.language.symbols import Axis, Tensor, size_divisors
+from derive.notation.definition import Definition
 
 Values = dict[str, dict[Index, Expr]]
 

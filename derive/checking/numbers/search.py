@@ -27,7 +27,7 @@ from derive.checking.numbers.points import (
     start,
     upstream_fillings,
 )
-from derive.symbols import Axis, Tensor, is_number_or_size, tensors_in
+from derive.language.symbols import Axis, Tensor, is_number_or_size, tensors_in
 
 MANY = 24  # entries of a tensor
 NEAREST = 3  # inputs of which two are changed together

@@ -1,0 +1,1 @@
+"""One adjoint for every statement."""

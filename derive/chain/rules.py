@@ -1,0 +1,79 @@
+"""The adjoints of the array nodes: the only derivatives that SymPy does not know.
+
+The contract of a rule. It receives the node and the upstream gradient, an expression along the axes
+of the node (at most: what it lacks, it broadcasts). It returns the operands that the gradient flows
+to, each with its gradient *before* anything is summed: the driver in ``chain.py`` sums over the
+axes that an operand lacks, because whatever was broadcast is summed. A node without an entry here
+is refused by name.
+
+To add a node: its class in ``nodes.py``, its line here, one printer line for each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from derive.language.nodes import (
+    ArgMax,
+    ArrayNode,
+    Flatten,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    SubtractedPeak,
+    Sum,
+    Unflatten,
+)
+
+Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a gradient passes a node, and the few words that say so."""
+
+    pullback: Pullback
+    reason: str
+
+
+def _through_sum(node: Sum, upstream: Expr):
+    # y = sum_i e_i  =>  de_i = dy for every i
+    return [(node.operand, upstream)]
+
+
+def _through_max(node: Max, upstream: Expr):
+    # y = e_k with k the first arg max  =>  de_i = dy if i = k, else 0
+    (axis,) = node.axes
+    return [(node.operand, upstream * OneHot.over(ArgMax.over(node.operand, [axis]), [axis]))]
+
+
+def _through_flatten(node: Flatten, upstream: Expr):
+    # y[t*E + e] = x[t, e]  =>  dx[t, e] = dy[t*E + e]
+    return [(node.operand, Unflatten.over(upstream, node.into, node.axes))]
+
+
+def _through_unflatten(node: Unflatten, upstream: Expr):
+    # y[t, e] = x[t*E + e]  =>  dx[t*E + e] = dy[t, e]
+    return [(node.operand, Flatten.over(upstream, node.into, node.axes))]
+
+
+def _nowhere(node: ArrayNode, upstream: Expr):
+    # an index is piecewise constant in everything, and a peak cancels: no gradient passes
+    return []
+
+
+rules: dict[type[ArrayNode], Rule] = {
+    Sum: Rule(_through_sum, "broadcast over {axes}, because it was summed there"),
+    Max: Rule(_through_max, "routed to the arg max along {axes}"),
+    Peak: Rule(_nowhere, "any other number would do: it cancels"),
+    SubtractedPeak: Rule(_nowhere, "any other number would do: it cancels"),
+    Flatten: Rule(_through_flatten, "{axes} apart again, because they were flattened"),
+    Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
+    OneHot: Rule(_nowhere, "an index has no gradient"),
+    ArgMax: Rule(_nowhere, "an index has no gradient"),
+    Position: Rule(_nowhere, "an index has no gradient"),
+}

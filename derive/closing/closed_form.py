@@ -1,0 +1,574 @@
+"""From the atomic chain to a closed form: a short program, as a person would write it after two
+pages of algebra.
+
+In: a `Chain`. Out: a `ClosedForm`, statements for the gradients of the inputs (and the few tensors
+on the way that are worth their name), over the upstream gradient and values of the forward, with
+the record of every step.
+
+Before all, the forward is brought to one spelling (``canonical.py``), in which every part is a
+statement (``parts.py``), and the adjoints of that are taken: what comes out does not depend on how
+an exponential or a share is written, nor on what has a name. The chain of the forward as it is
+written is what the record begins with, and what is generated.
+
+1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
+   left;
+2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
+   the way;
+3. *factor*: what the terms have in common goes outside;
+4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
+   computed twice;
+5. *share*: a sum that is a gradient already, or that two others are made of, is computed once;
+6. *rewrite again*: a saved value is replaced where something equal is cheaper
+   (``alternatives.py``);
+7. *stable*: what could overflow is written in values that do not (``scaled.py``), before the
+   statements share anything or after it, and where a choice is 0 nothing is divided;
+8. *compute again*: what follows entry by entry from what is read anyway is not saved
+   (``recomputation.py``);
+9. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
+   something, names that hide nothing are done without, and all is done once more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import cycle
+
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
+
+from derive.chain.chain import Adjoint, Chain, derive_chain
+from derive.closing.alternatives import Pairs, improved
+from derive.closing.common_sums import with_common_sums
+from derive.closing.cost import Cost, additions, arithmetic, cost_of, is_contraction
+from derive.closing.factoring import factored
+from derive.closing.facts import Facts
+from derive.closing.identities import elimination, identities, inversion
+from derive.closing.logarithms import picked_logarithms
+from derive.closing.recomputation import computed_again
+from derive.closing.rewriting import normal_form
+from derive.closing.risks import Preference, divisors, preference
+from derive.closing.shares import with_other_shares
+from derive.closing.sharing import evaluated_once, shared
+from derive.closing.steps import Fact, Record, Step
+from derive.language.choices import written_in
+from derive.language.nodes import OneHot, Reshaping, Sum, along, sums_in
+from derive.language.symbols import (
+    Axis,
+    Tensor,
+    axes_of,
+    is_constant,
+    is_number_or_size,
+    tensors_in,
+)
+from derive.language.traversal import everywhere
+from derive.notation.definition import Definition, Statement
+from derive.running.limits import Stage, look
+from derive.values.relations import Relations, relations_of
+
+SEARCHED = 0.5  # of the time that is left, where there is a limit: the rest is for the proof
+LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
+
+gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
+
+
+@dataclass(frozen=True)
+class ClosedStatement:
+    """``tensor = expression``; ``tensor`` is the adjoint of ``of``, or a shared value where
+    ``of`` is None.
+    """
+
+    tensor: Tensor
+    expression: Expr
+    of: Tensor | None = None
+
+    def __str__(self) -> str:
+        return f"{self.tensor} = {self.expression}"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The backward as a short program in the order of computation, and how it was found.
+
+    ``chain`` is that of the forward as it is written, ``spelled`` that of the same in its one
+    spelling, in which every part is a statement: the steps speak of the gradients of both.
+    ``closed`` has the closed form of every adjoint of the chain, also of those that are not
+    computed; what keeps a name stands in it by that name. ``again`` says which value of the forward
+    a statement computes again. ``hurried``: the time was out before the cheapest was found.
+    """
+
+    chain: Chain
+    spelled: Chain = field(repr=False)
+    statements: tuple[ClosedStatement, ...]
+    closed: Mapping[str, Expr]
+    knowledge: Facts = field(compare=False, repr=False)
+    steps: tuple[Step, ...]
+    facts: tuple[Fact, ...]
+    cost: Cost
+    again: Mapping[Tensor, Tensor] = field(default_factory=dict, compare=False)
+    hurried: bool = False
+
+    @property
+    def relations(self) -> Relations:
+        return self.knowledge.relations
+
+    @property
+    def definition(self) -> Definition:
+        return self.chain.definition
+
+    @cached_property
+    def draft(self) -> ClosedForm:
+        """What `draft` makes of the same chain."""
+        return draft(self.chain)
+
+    @cached_property
+    def by_name(self) -> dict[str, ClosedStatement]:
+        return {statement.tensor.name: statement for statement in self.statements}
+
+    @cached_property
+    def saved(self) -> tuple[Tensor, ...]:
+        """What the backward reads of the forward: inputs, labels, scalars and values, in order
+        of definition.
+        """
+        used = {t.name: t.at_home for s in self.statements for t in tensors_in(s.expression)}
+        known = [
+            t for t in used.values() if t.role != "adjoint" and t.name in self.relations.position
+        ]
+        return tuple(sorted(known, key=lambda t: self.relations.position[t.name]))
+
+    @cached_property
+    def preference(self) -> Preference:
+        """By which one closed form is preferred to another: the least comes first."""
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        return preference(pairs, self.relations)
+
+    def steps_to(self, tensor: Tensor) -> tuple[Step, ...]:
+        """The recorded steps towards one gradient."""
+        return tuple(step for step in self.steps if step.target == tensor)
+
+    def _repr_latex_(self) -> str:
+        from derive.presentation.notebook import latex_of
+
+        return latex_of((s.tensor, s.expression) for s in self.statements)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements))
+
+
+@dataclass
+class Simplifier:
+    """What brings gradients to closed form, and what it has brought there: drafts that differ in
+    the names that they keep have most of their gradients in common. ``spelled`` is the chain of
+    the forward in its one spelling (``canonical.py``), in which every part is a statement.
+    ``eliminated``: something was to eliminate.
+    """
+
+    chain: Chain
+    spelled: Chain
+    knowledge: Facts
+    eliminate: bool
+    done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
+    eliminated: bool = False
+    arranged: dict[tuple, ClosedForm] = field(default_factory=dict)
+
+    @cached_property
+    def adjoints(self) -> list[Adjoint]:
+        """Those of all parts, and after them those of other names for parts: these have readers
+        only in the forward as it is written.
+        """
+        aliases = self.knowledge.relations.aliases
+        others = (a for a in self.chain.adjoints if a.of.name in aliases)
+        return [*self.spelled.adjoints, *others]
+
+    def closed(self, e: Expr, target: Tensor, record: Record) -> Expr:
+        """The closed form of ``e``, the gradient ``target``; its steps go to ``record``."""
+        if (e, target) not in self.done:
+            forms = _forms(e, target, self.knowledge, self.eliminate)
+            relations = self.knowledge.relations
+            best, own = min(
+                forms,
+                key=lambda form: (preference([(target, form[0])], relations), additions(form[0])),
+            )
+            self.done[e, target] = best, tuple(own.steps)
+            rules = {step.rule for _, tried in forms for step in tried.steps}
+            self.eliminated = self.eliminated or elimination.name in rules
+        closed, steps = self.done[e, target]
+        record.steps.extend(steps)
+        return closed
+
+
+@dataclass
+class Draft:
+    """One way of writing the backward: the closed form of every adjoint, and which of them keep
+    their name.
+    """
+
+    closed: dict[str, Expr]
+    kept: frozenset[str]
+    record: Record
+
+
+def close(chain: Chain) -> ClosedForm:
+    """The cheapest closed form that is found for ``chain``: in a share of the time that is left,
+    where there is a limit, and then said to be ``hurried``.
+    """
+    known = Facts(relations_of(chain.definition))
+    forms = _ever_better(_simplifiers(chain, known))
+    best = next(forms)
+    with Stage(SEARCHED) as search:
+        for better in forms:
+            best = better
+        if best.preference[0] and not search.is_over:
+            merged = Facts(relations_of(chain.definition, merged=True))
+            if merged.relations.aliases != known.relations.aliases:
+                ways = _ever_better(_simplifiers(chain, merged))
+                best = min([best, *ways], key=lambda form: form.preference)
+    return replace(best, hurried=True) if search.is_over else best
+
+
+def draft(chain: Chain) -> ClosedForm:
+    """A closed form for ``chain`` without the search for the cheapest: matrix products alone keep
+    a name.
+    """
+    simplifier, _ = _simplifiers(chain, Facts(relations_of(chain.definition)))
+    return _finished(simplifier, frozenset())
+
+
+def _simplifiers(chain: Chain, knowledge: Facts) -> list[Simplifier]:
+    """With eliminations and without."""
+    spelled = _spelled(chain, knowledge.relations)
+    return [Simplifier(chain, spelled, knowledge, eliminate) for eliminate in (True, False)]
+
+
+def _spelled(chain: Chain, relations: Relations) -> Chain:
+    """The chain of the same forward in its one spelling, in which every part is a statement."""
+    left_out, place = {*relations.scales.made, *relations.aliases}, chain.definition.place
+    values = [value for value in relations.values if value.tensor.name not in left_out]
+    statements = (Statement(value.tensor, value.expression, place) for value in values)
+    return derive_chain(replace(chain.definition, statements=tuple(statements)))
+
+
+def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
+    """Whether a gradient is found to sum to zero along ``axis``."""
+    total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)
+    return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
+
+
+def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
+    """Closed forms, each preferred to all before."""
+    best = None
+    for simplifier in simplifiers:
+        for form in _kept_ever_better(simplifier):
+            if best is None or form.preference < best.preference:
+                best = form
+                yield best
+        if simplifier.eliminate and not simplifier.eliminated:
+            return  # without eliminations it is the same
+
+
+def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
+    """Name or insert one adjoint after the other where that saves something, until none does; a
+    name for what would be written out in one place saves nothing.
+    """
+    chain, kept = simplifier.spelled, frozenset()
+    best = _finished(simplifier, kept)
+    yield best
+    candidates, places = _worth_trying(chain), _places(chain, best.by_name)
+    in_vain = 0  # so many were tried since one saved something
+    for name in cycle(candidates):
+        look()
+        in_vain += 1
+        if name in kept or places[name] > 1:
+            form = _finished(simplifier, kept ^ {name})
+            if form.preference < best.preference:
+                best, kept, in_vain = form, kept ^ {name}, 1
+                places = _places(chain, best.by_name)
+                yield best
+        if in_vain == len(candidates):
+            return
+
+
+def _places(chain: Chain, named: Container[str]) -> dict[str, int]:
+    """In how many places the expression of every adjoint is written where those that are ``named``
+    keep their names; a sum that is needed twice is computed once anyway.
+    """
+    places: dict[str, int] = Counter()
+    for adjoint in reversed(chain.adjoints):
+        once = adjoint.name in named or adjoint.expression.has(Sum)
+        own = 1 if once else places[adjoint.name]
+        for tensor in tensors_in(adjoint.expression):
+            places[tensor.name] += own
+    return places
+
+
+def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
+    """The closed form with these names kept. What could overflow is brought to a stable form before
+    the statements share what they have in common, or after it, whichever comes out better.
+    """
+    knowledge, adjoints = simplifier.knowledge, simplifier.spelled.adjoints
+    drafted = _drafted(simplifier, kept)
+    wanted = [adjoint for adjoint in adjoints if adjoint.of.role == "input"]
+    read = _read_for(wanted, drafted)
+    stated = [*(a for a in adjoints if a.name in read), *wanted]
+    pairs = [(a.tensor, drafted.closed[a.name]) for a in stated]
+    early = replace(drafted, record=Record([*drafted.record.steps]))
+    stable = [(tensor, _safe(tensor, e, knowledge, early.record)) for tensor, e in pairs]
+    ways = [(pairs, drafted)] if stable == pairs else [(pairs, drafted), (stable, early)]
+    known = simplifier.arranged
+    for pairs, draft in ways:
+        if tuple(pairs) not in known:
+            known[tuple(pairs)] = _arranged(simplifier, draft, pairs, stated)
+    return min((known[tuple(pairs)] for pairs, _ in ways), key=lambda form: form.preference)
+
+
+def _arranged(
+    simplifier: Simplifier, drafted: Draft, pairs: Pairs, stated: list[Adjoint]
+) -> ClosedForm:
+    """``pairs`` with what they share computed once, in values that are safe and cheap."""
+    chain, knowledge, record = simplifier.spelled, simplifier.knowledge, drafted.record
+    relations = knowledge.relations
+    names = {a.tensor for a in stated}
+    own = simplifier.chain.by_name.keys() - {tensor.name for tensor in names}
+    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.name in own}
+    wanted = {a.tensor for a in stated if a.of.role == "input"}
+    taken = set(relations.position)
+    of = {a.tensor: a.of for a in chain.adjoints}
+    depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
+
+    def flows(adjoint: Tensor, target: Tensor) -> bool:
+        return target in of and of[adjoint].name in depending[of[target].name]
+
+    pairs = with_common_sums(pairs, relations, record)
+    pairs = with_other_shares(pairs, relations, record)
+    pairs = shared(pairs, wanted, monomials, taken, flows, record)
+    pairs = improved(pairs, knowledge, record)
+    pairs = [(tensor, _safe(tensor, e, knowledge, record)) for tensor, e in pairs]
+    pairs = improved(pairs, knowledge, record)
+    pairs = [(tensor, _chosen(tensor, e, record)) for tensor, e in pairs]
+    pairs, again = computed_again(pairs, taken, knowledge, record)
+    pairs = evaluated_once(pairs, taken, record)
+    pairs = [(tensor, _shortened(tensor, e, record)) for tensor, e in pairs]
+    return ClosedForm(
+        simplifier.chain,
+        simplifier.spelled,
+        tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in pairs),
+        drafted.closed,
+        knowledge,
+        tuple(record.steps),
+        tuple(fact for fact in knowledge.found.values() if fact),
+        cost_of(pairs, chain.definition.output, relations.results),
+        again,
+    )
+
+
+def _read_for(wanted: list[Adjoint], drafted: Draft) -> set[str]:
+    """The kept gradients that some wanted one is computed from: that of a mask is not."""
+    wanted_names, read = {adjoint.name for adjoint in wanted}, set()
+    pending = [drafted.closed[name] for name in sorted(wanted_names)]
+    while pending:
+        new = {t.name for t in tensors_in(pending.pop())} & drafted.kept - wanted_names - read
+        pending += [drafted.closed[name] for name in sorted(new)]
+        read |= new
+    return read
+
+
+def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
+    chain = simplifier.spelled
+    record, closed, keep = Record(), {}, set(kept)
+    contracted = _met_in_contractions(chain)
+    multiplied = _only_multiplied(chain)
+    for adjoint in simplifier.adjoints:
+        e = _inserted_in(
+            adjoint, simplifier, closed, keep - multiplied.get(adjoint.name, set()), record
+        )
+        e = simplifier.closed(e, adjoint.tensor, record)
+        e = _vanished(e, closed, adjoint, simplifier, record)
+        closed[adjoint.name] = e
+        wanted_whole = adjoint.name in contracted and _is_computed(e)
+        if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
+            keep.add(adjoint.name)
+    return Draft(closed, frozenset(keep), record)
+
+
+def _inserted_in(
+    adjoint: Adjoint,
+    simplifier: Simplifier,
+    closed: dict[str, Expr],
+    keep: set[str],
+    record: Record,
+) -> Expr:
+    """What the chain says of ``adjoint``, in the values of the forward and what is found so far; in
+    one step, where that is not what the forward says as it is written.
+    """
+    relations, target = simplifier.knowledge.relations, adjoint.tensor
+    written = simplifier.chain.by_name.get(adjoint.name, adjoint).expression
+    own, e = Record(), adjoint.expression
+    one = relations.resolved(e)
+    e = own.add(target, "unfold", e, one, "it is another name for what is known")
+    why = "the gradients found so far are inserted"
+    e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
+    if written == adjoint.expression:
+        record.steps.extend(own.steps)
+        return e
+    why += ", with the parts of the forward under their names"
+    return record.add(target, "spelling", written, e, why)
+
+
+def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record: Record) -> Expr:
+    """0 where the total of a gradient that keeps its name is found to be 0, else ``e``.
+
+    So is the gradient of a bias in front of a normalisation.
+    """
+    if not isinstance(e, Sum) or not isinstance(e.operand, Tensor) or e.operand.name not in closed:
+        return e
+    trial = Record()
+    inserted = _inserted(e, closed, set())
+    why = "the gradient, although it keeps its name, is inserted"
+    inserted = trial.add(adjoint.tensor, "chain rule", e, inserted, why)
+    if simplifier.closed(inserted, adjoint.tensor, trial) != 0:
+        return e
+    record.steps.extend(trial.steps)
+    return Integer(0)
+
+
+def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[tuple[Expr, Record]]:
+    """Closed forms of ``e``, each with its steps: multiplied out and factored again, or only
+    simplified where it stands.
+    """
+    rules = (inversion, elimination) if eliminate else (inversion,)
+    multiplied_out, together = Record(), Record()
+    expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
+    expanded = _factored(expanded, target, multiplied_out)
+    gathered = normal_form(e, target, rules + gentle, knowledge, together)
+    outside = Record([*together.steps])
+    forms = [(expanded, multiplied_out), (_factored(gathered, target, outside), outside)]
+    for form, record in [*forms]:
+        cancelled, why = Record([*record.steps]), "the forward has a name for it"
+        named = knowledge.relations.with_values(form)
+        if divisors(form) and named != form:
+            named = cancelled.add(target, "definition", form, named, why)
+            named = normal_form(named, target, rules + gentle, knowledge, cancelled)
+            forms.append((_factored(named, target, cancelled), cancelled))
+    return [*forms, (gathered, together)]
+
+
+def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
+    why = "what the terms have in common goes outside"
+    return record.add(target, "factor", e, factored(e), why)
+
+
+def _shortened(target: Tensor, e: Expr, record: Record) -> Expr:
+    """``e`` factored once more, where that is no more to do: a value that was written out may have
+    factors that cancel. A one-hot is worth more as a factor of a term, which an index replaces.
+    """
+    after = factored(e)
+    more = (arithmetic(after), after.count_ops()) > (arithmetic(e), e.count_ops())
+    return e if more or e.has(OneHot) else _factored(e, target, record)
+
+
+def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
+    """``e`` in values that do not overflow, where there is such a form."""
+    picked = picked_logarithms(e, knowledge.relations)
+    safe = knowledge.relations.scales_after.safe(picked)
+    safe = e if safe == e else factored(safe)
+    return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
+
+
+def _chosen(target: Tensor, e: Expr, record: Record) -> Expr:
+    """``e`` without quotients of choices, one of which is 0."""
+    why = "where the choice is 0, nothing is divided"
+    return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
+
+
+def _quotient_chosen(node: Expr) -> Expr | None:
+    """``Piecewise((a, c), (0, True))/v`` as ``Piecewise((a/v, c), (0, True))``: 0/0 is no 0."""
+    factors = Mul.make_args(node)
+    choices = [f for f in factors if isinstance(f, Piecewise)]
+    quotients = [f for f in factors if divisors(f) and isinstance(f, Pow)]
+    if len(choices) != 1 or not quotients or not any(value == 0 for value, _ in choices[0].args):
+        return None
+    inside = ((value * Mul(*quotients), condition) for value, condition in choices[0].args)
+    rest = (f for f in factors if f not in choices and f not in quotients)
+    return Mul(*rest, Piecewise(*inside))
+
+
+def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
+    """``e`` with the adjoints that keep no name of their own replaced by their closed forms."""
+    return written_in(
+        e,
+        {
+            t: along(closed[t.name], t)
+            for t in tensors_in(e)
+            if t.name in closed and t.name not in keep and t.role == "adjoint"
+        },
+    )
+
+
+def _met_in_contractions(chain: Chain) -> set[str]:
+    """The adjoints that are an operand of a matrix product, which wants them as a whole, also
+    where they are counted anew before, or multiplied by a constant.
+    """
+    met = {
+        t.name
+        for adjoint in chain.adjoints
+        for node in sums_in(adjoint.expression)
+        if is_contraction(node)
+        for t in tensors_in(node)
+        if t.role == "adjoint"
+    }
+    for adjoint in reversed(chain.adjoints):
+        if adjoint.name not in met:
+            continue
+        if isinstance(adjoint.expression, Reshaping):
+            met |= {t.name for t in tensors_in(adjoint.expression) if t.role == "adjoint"}
+        varying = [f for f in Mul.make_args(adjoint.expression) if not is_constant(f)]
+        if len(varying) == 1 and isinstance(varying[0], Tensor):  # what is constant goes outside
+            met = met - {adjoint.name} | {varying[0].name}
+    return met
+
+
+def _only_multiplied(chain: Chain) -> dict[str, set[str]]:
+    """For every adjoint that is a number times another one, which nothing else reads, that one:
+    its name would say nothing.
+    """
+    readers = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression))
+    found = {}
+    for adjoint in chain.adjoints:
+        rest = adjoint.expression.as_coeff_Mul(rational=True)[1]
+        if isinstance(rest, Tensor) and readers[rest.name] == 1:
+            found[adjoint.name] = {rest.name}
+    return found
+
+
+def _has_contraction(e: Expr) -> bool:
+    return any(map(is_contraction, sums_in(e)))
+
+
+def _is_computed(e: Expr) -> bool:
+    """Whether there is anything to compute: not for a tensor with numbers in front of it."""
+    return isinstance(e, Add) or sum(not is_number_or_size(f) for f in Mul.make_args(e)) > 1
+
+
+def _worth_trying(chain: Chain) -> list[str]:
+    """Adjoints with several uses, as large as what is next to them, which might be cheaper under
+    a name than inserted twice.
+    """
+    read = {a.name: tensors_in(a.expression) for a in chain.adjoints}
+    readers = {
+        a.name: [b for b in chain.adjoints if a.tensor in read[b.name]] for a in chain.adjoints
+    }
+
+    def is_largest(adjoint: Adjoint) -> bool:
+        own = (t for t in read[adjoint.name] if set(t.axes) <= axes_of(adjoint.expression))
+        near = [*own, *(t for b in readers[adjoint.name] for t in read[b.name])]
+        return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
+
+    places = _places(chain, {a.name for a in chain.adjoints if a.of.role == "input"})
+    computed = (a for a in chain.adjoints if not isinstance(a.expression.as_coeff_Mul()[1], Tensor))
+    return [a.name for a in computed if places[a.name] > 1 and is_largest(a)]
+
+
+def with_statements(form: ClosedForm, statements) -> ClosedForm:
+    """The same derivation with other statements: for tests that break it on purpose."""
+    return replace(form, statements=tuple(statements))

@@ -1,0 +1,114 @@
+"""Facts about the forward, found and not listed: what a sum over forward values comes to.
+
+In: a `Sum` in which no gradient occurs. Its values are unfolded, one definition at a time, and the
+result is brought to normal form. If it comes out as a number, a size, or a multiple of a named
+value, that is a fact, and its short derivation is recorded with it: ``Sum(xhat, N) = 0`` because
+``Sum(diff, N) = Sum(x, N) - N*mean``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sympy import Add, Expr, Mul
+
+from derive.closing.identities import Identity, identities
+from derive.closing.rewriting import normal_form
+from derive.closing.steps import Fact, Record
+from derive.language.choices import written_in
+from derive.language.nodes import Sum
+from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.values.relations import Relations
+
+MOST_UNFOLDINGS = 16
+LARGEST = 150
+
+elementary: tuple[Identity, ...] = tuple(i for i in identities if i.name != "fact")
+
+
+@dataclass
+class Facts:
+    """What is known of the forward: its relations, and the facts found so far."""
+
+    relations: Relations
+    found: dict[Expr, Fact | None] = field(default_factory=dict)
+    centred: dict[str, list[Axis]] = field(default_factory=dict)
+    rewritten: dict[Identity, dict[Expr, Expr]] = field(default_factory=dict)
+
+    def fact(self, node: Sum) -> Expr | None:
+        """The value of ``node``, or None where it is not made of the forward alone or nothing
+        simple is found.
+        """
+        tensors = tensors_in(node)
+        if not tensors or any(t.role == "adjoint" for t in tensors):
+            return None
+        if node not in self.found:
+            self.found[node] = self._discover(node)
+        fact = self.found[node]
+        return fact.value if fact else None
+
+    def centred_along(self, tensor: Tensor) -> list[Axis]:
+        """The axes along which ``tensor`` is a difference, such as x - mean, that sums to zero.
+
+        What is found here is no fact that a gradient uses.
+        """
+        if tensor.name not in self.centred:
+            self.centred[tensor.name] = self._centred_along(tensor)
+        return self.centred[tensor.name]
+
+    def _centred_along(self, tensor: Tensor) -> list[Axis]:
+        value = self.relations.by_name.get(tensor.name)
+        if value is None or not isinstance(value.expression, Add):
+            return []
+        whole = axes_of(value.expression)
+        missing = {axis for term in value.expression.args for axis in whole - axes_of(term)}
+        axes = sorted(missing, key=str)
+        total = Sum.over(value.tensor, axes) if axes else None
+        return axes if total is not None and Facts(self.relations).fact(total) == 0 else []
+
+    def _discover(self, node: Sum) -> Fact | None:
+        record, target, e = Record(), Tensor("fact", sorted(axes_of(node), key=str)), node
+        for _ in range(MOST_UNFOLDINGS):
+            e = normal_form(e, target, elementary, self, record)
+            if e != node and self._is_simple(e, node):
+                return Fact(node, e, tuple(record.steps))
+            unfolding = self._next_to_unfold(e)
+            if unfolding is None or e.count_ops() > LARGEST:
+                return None
+            definition = self.relations.unfolded(unfolding)
+            after = written_in(e, {unfolding: definition})
+            e = record.add(target, "definition", e, after, f"{unfolding} is {definition}")
+        return None
+
+    def _is_simple(self, e: Expr, claim: Sum) -> bool:
+        """A number, a size, or one named value (no input, which would be no news) with such a
+        factor.
+        """
+        if is_number_or_size(e):
+            return True
+        tensors = [f for f in Mul.make_args(e) if not is_number_or_size(f)]
+        return (
+            len(tensors) == 1
+            and isinstance(tensors[0], Tensor)
+            and tensors[0].role == "statement"
+            and tensors[0] not in tensors_in(claim)
+        )
+
+    def _next_to_unfold(self, e: Expr) -> Tensor | None:
+        """The latest value inside a sum; when there is none, the latest that not all terms have
+        in common.
+        """
+
+        def latest(tensors):
+            known = [t for t in tensors if t.name in self.relations.by_name]
+            return max(known, key=lambda t: (self.relations.position[t.name], str(t)), default=None)
+
+        inside = {t for total in e.atoms(Sum) for t in tensors_in(total.operand)}
+        terms = Add.make_args(e)
+        common = (
+            set.intersection(*(set(Mul.make_args(term)) for term in terms))
+            if len(terms) > 1
+            else set()
+        )
+        outside = [t for t in tensors_in(e) if t not in common]
+        return latest(inside) or latest(outside)

@@ -1,0 +1,151 @@
+"""What a way of writing the gradients risks where the forward is finite: by how much of that, and
+then by the cost, one closed form is preferred to another.
+
+A value may be divided by that is 0 there, or too small to be written down, or an exponential may
+be too large. The forward divides by some values itself, others lie away from 0 (``bounds.py``), and
+a condition may keep one from it; where an exponential is too large, the output may be so as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from sympy import Basic, Expr, Ge, Gt, Le, Lt, Ne, Not, Piecewise, Pow, S, log
+
+from derive.closing.cost import Cost, cost_of
+from derive.formulas.text import formula
+from derive.language.choices import written_in
+from derive.language.nodes import along
+from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
+from derive.values.parts import in_full
+from derive.values.relations import Relations
+
+LONGEST = 40  # operations of what is written out to see what it risks
+Preference = tuple[int, Cost]  # what the forward does not risk, then the cost
+Divided = tuple[Expr, frozenset]  # what is divided by, and conditions that hold there
+
+
+def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Preference:
+    """What is compared between two ways of writing the same gradients, the statements ``pairs``:
+    the number of risks, then the cost.
+    """
+    pairs = list(pairs)
+    risked = {risk for e in _written_out(pairs, relations) for risk in _risked(e, relations)}
+    return len(risked), cost_of(pairs, relations.definition.output, relations.results)
+
+
+def divisors(e: Expr) -> frozenset[Expr]:
+    """The tensors, and expressions in tensors, that ``e`` divides by."""
+    return frozenset(divisor for divisor, _ in _divided(e))
+
+
+def _written_out(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Iterable[Expr]:
+    """The expressions, with what is computed on the way where it is read: not with gradients, of
+    which nothing is asked, nor with what is long.
+    """
+    known: dict[str, Expr] = {}
+    for tensor, e in pairs:
+        met = [t for t in tensors_in(e) if t.name in known]
+        e = written_in(e, {t: along(known[t.name], t) for t in met}) if met else e
+        yield e
+        if tensor.name[1:] not in relations.position and e.count_ops() <= LONGEST:
+            known[tensor.name] = e
+
+
+def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
+    """What ``e`` risks: what it divides by although it may vanish, marked True, and what may
+    overflow.
+    """
+    if e not in relations.risked:
+        divided = {(relations.with_values(divisor), where) for divisor, where in _divided(e)}
+        vanishing = {d for d, where in divided if _may_vanish(d, where, relations)}
+        growing = {t for t in tensors_in(e) if relations.scales.overflows(t)}
+        growing |= relations.scales_after.risks(e)
+        growing -= relations.growing
+        relations.risked[e] = frozenset(
+            [(True, d) for d in vanishing] + [(False, g) for g in growing]
+        )
+    return relations.risked[e]
+
+
+def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
+    """Whether a divisor may be 0, or too small to be written down, where the forward is finite and
+    these conditions hold.
+    """
+    if relations.bounds(divisor).is_away_from_zero:
+        return False
+    if any(_excludes_zero(c, divisor) or (divisor, c) in relations.chosen_divisors for c in where):
+        return False
+    known = in_full(divisor, relations.parts) in relations.divisors_in_full
+    return not known or relations.scales_after.may_vanish(divisor)
+
+
+def _excludes_zero(condition: Basic, e: Expr) -> bool:
+    """Whether ``e`` is not 0 where the condition holds: all that it is a product of is not."""
+    known = _nonzero(condition)
+    factors = {base for base in e.as_powers_dict() if not is_number_or_size(base)}
+    return known is not None and factors <= {*known.as_powers_dict()}
+
+
+def _nonzero(condition: Basic) -> Expr | None:
+    """What is not 0 where the condition holds."""
+    if isinstance(condition, Ne) and S.Zero in condition.args:
+        return next(side for side in condition.args if side != 0)
+    if not isinstance(condition, (Gt, Ge, Lt, Le)):
+        return None
+    strict = isinstance(condition, (Gt, Lt))
+    low, high = condition.lts, condition.gts
+    if low.is_positive or (strict and low.is_nonnegative):
+        return high
+    return low if high.is_negative or (strict and high.is_nonpositive) else None
+
+
+@lru_cache(maxsize=8192)
+def _divided(e: Basic) -> frozenset[Divided]:
+    """What ``e`` divides by, each with the conditions under which it does."""
+    found: set[Divided] = set()
+    if isinstance(e, Pow) and e.exp.could_extract_minus_sign() and not is_constant(e.base):
+        found.add((e.base, frozenset()))
+    if not isinstance(e, Piecewise):
+        return frozenset(found.union(*map(_divided, e.args)))
+    passed: set[Basic] = set()
+    for value, condition in e.args:
+        where = frozenset(passed | ({condition} - {S.true}))
+        found |= {(divisor, met | where) for divisor, met in _divided(value)}
+        found |= _divided(condition)
+        passed.add(Not(condition))
+    return frozenset(found)
+
+
+def unsafe(
+    lines: Iterable[tuple[Tensor, Expr]],
+    statements: Iterable[tuple[Tensor, Expr]],
+    relations: Relations,
+) -> tuple[str, ...]:
+    """In words, what is not safe in the ``lines`` of the forward and the ``statements`` of the
+    gradients as they are: no form was found that is.
+    """
+    found: dict[tuple[Expr, bool], list[str]] = {}
+    for tensor, e in lines:
+        for risk in sorted(relations.scales.risks(e), key=str):
+            found.setdefault((risk, False), []).append(tensor.name)
+    statements = list(statements)
+    for (tensor, _), e in zip(statements, _written_out(statements, relations), strict=True):
+        for divides, risk in sorted(_risked(e, relations), key=str):
+            found.setdefault((risk, divides), []).append(tensor.name)
+    return tuple(
+        _in_words(in_full(risk, relations.parts), divides, list(dict.fromkeys(names)))
+        for (risk, divides), names in found.items()
+        if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
+    )
+
+
+def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:
+    if divides:
+        why = "may be 0, or too small to be written down"
+    elif isinstance(risk, log):
+        why = "may be of what is too large, or too small, to be written down"
+    else:
+        why = "may be too large to be written down"
+    return f"{formula(risk)} {why}: then {', '.join(names)} may be infinite or NaN"

@@ -1,0 +1,277 @@
+"""Computing each thing once: sums that are gradients already, sums that occur twice, products that
+occur twice.
+
+In: the statements of a closed form. Out: statements in the order of computation, in which a value
+that occurs in several places has a name. A value that *is* a gradient is used under the gradient's
+name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
+
+from derive.closing.cost import is_contraction
+from derive.closing.steps import Record
+from derive.language.choices import Compared
+from derive.language.nodes import OneHot, Reduction, Sum, sums_in
+from derive.language.symbols import (
+    Axis,
+    Tensor,
+    axes_of,
+    is_constant,
+    is_number_or_size,
+    tensors_in,
+)
+from derive.notation.statements import known_signs
+from derive.values.equations import is_share
+
+Pairs = list[tuple[Tensor, Expr]]
+
+KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
+
+
+def shared(
+    statements: Pairs,
+    wanted: set[Tensor],
+    products: dict[Tensor, Expr],
+    taken: set[str],
+    flows: Callable[[Tensor, Tensor], bool],
+    record: Record,
+) -> Pairs:
+    """``wanted`` are the gradients that keep a statement whatever happens; ``products`` are closed
+    forms of adjoints that may be named where they occur as a product twice or more: in a gradient
+    that one of them ``flows`` to. Elsewhere the same product means something else.
+    """
+    statements = _copies_removed(statements, wanted, record)
+    statements = _multiples_reused(statements, wanted, record)
+    statements = _gradients_reused(statements, record)
+    statements = _products_named(statements, products, flows, record)
+    statements = _repeats_named(statements, taken, record)
+    return _in_order_of_use(statements)
+
+
+def evaluated_once(statements: Pairs, taken: set[str], record: Record) -> Pairs:
+    """``statements`` with a name for what is evaluated more than once; an exponential apart, which
+    is safe only in what stands around it.
+    """
+    statements = _repeats_named(statements, taken, record, apart=(exp,))
+    return _in_order_of_use(statements)
+
+
+def _replaced(
+    statements: Pairs, old: Expr, new: Expr, why: str, record: Record, skip: Tensor
+) -> Pairs:
+    result = []
+    for tensor, e in statements:
+        if tensor != skip:
+            e = record.add(tensor, "share", e, e.xreplace({old: new}), why)
+        result.append((tensor, e))
+    return result
+
+
+def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+    """A gradient that is wanted and equals one that only kept its name takes its place."""
+    for copy, e in statements:
+        expressions = dict(statements)
+        if copy in wanted and e in expressions and e not in wanted and e.home == copy.home:
+            whole = record.add(copy, "share", e, expressions[e], f"{copy} is {e}")
+            rest = [(t, whole if t == copy else b) for t, b in statements if t != e]
+            statements = _replaced(rest, e, copy, f"that is {copy}", record, skip=copy)
+    return statements
+
+
+def _multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+    """A gradient that is a number times another one: dt = -dx."""
+    result: Pairs = []
+    first: dict[tuple, tuple[Expr, Tensor]] = {}
+    for tensor, e in statements:
+        number, rest = _number_apart(e)
+        if (rest, tensor.home) in first:
+            own, other = first[rest, tensor.home]
+            why = f"it is {other}, up to a number"
+            e = record.add(tensor, "share", e, number / own * other, why)
+        elif tensor in wanted and isinstance(e, (Add, Mul, Sum)):
+            first[rest, tensor.home] = number, tensor
+        result.append((tensor, e))
+    return result
+
+
+def _number_apart(e: Expr) -> tuple[Expr, Expr]:
+    """``e`` as a number times the rest, the signs of sums and choices being part of the number."""
+    number, rest = e.as_coeff_Mul(rational=True)
+    factors = []
+    for factor in Mul.make_args(rest):
+        content, factor = factor.primitive() if isinstance(factor, Add) else (S.One, factor)
+        opposite = _is_opposite(factor)
+        number *= -content if opposite else content
+        factors.append(_opposite(factor) if opposite else factor)
+    return number, Mul(*factors)
+
+
+def _is_opposite(e: Expr) -> bool:
+    """Of a sum or a choice and its opposite, one is."""
+    if isinstance(e, Piecewise):
+        first = next((value for value, _ in e.args if value != 0), S.One)
+        return first.could_extract_minus_sign()
+    return isinstance(e, Add) and e.could_extract_minus_sign()
+
+
+def _opposite(e: Expr) -> Expr:
+    if isinstance(e, Piecewise):
+        return e.func(*((-value, condition) for value, condition in e.args))
+    return -e
+
+
+def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
+    """A sum that is a gradient is used under its name, also where that is a fraction of it."""
+    for i, (tensor, _) in enumerate(statements):
+        factors = Mul.make_args(statements[i][1])
+        total = next((f for f in factors if isinstance(f, Sum)), None)
+        if total is None or not any(total in sums_in(e) for t, e in statements if t != tensor):
+            continue
+        rest = [f for f in factors if f is not total]
+        if axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
+            why = f"that sum is {tensor}" + (", up to its divisor" if rest else "")
+            multiple = tensor / Mul(*rest)
+            statements = _replaced(statements, total, multiple, why, record, skip=tensor)
+    return statements
+
+
+def _divides(factor: Expr) -> bool:
+    return isinstance(factor, Pow) and factor.exp.is_negative is True
+
+
+def _products_named(
+    statements: Pairs,
+    products: dict[Tensor, Expr],
+    flows: Callable[[Tensor, Tensor], bool],
+    record: Record,
+) -> Pairs:
+    """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat =
+    gain*dy.
+    """
+    for tensor, product in products.items():
+        factors = set(Mul.make_args(product))
+        if len(factors) < 2 or any(is_number_or_size(f) for f in factors) or product.has(Sum):
+            continue
+        if axes_of(product) == set(tensor.home):
+            readers = {target for target, _ in statements if flows(tensor, target)}
+            statements = _product_named(statements, tensor, product, record, readers)
+    return statements
+
+
+def _product_named(
+    statements: Pairs,
+    tensor: Tensor,
+    product: Expr,
+    record: Record,
+    readers: set[Tensor] | None = None,
+) -> Pairs:
+    """``product`` under the name ``tensor``, in the statements of ``readers`` (None: in all)."""
+    factors = set(Mul.make_args(product))
+    read = [(t, e) for t, e in statements if readers is None or t in readers]
+    uses = sum(_holds(node, factors) for _, e in read for node in _products_in(e))
+    if uses < 2:
+        return statements
+
+    def with_name(node):
+        return Mul(tensor, *(f for f in node.args if f not in factors))
+
+    result = [(tensor, product)]
+    for target, e in statements:
+        if (target, e) not in read:
+            result.append((target, e))
+            continue
+        after = e.replace(lambda node: isinstance(node, Mul) and _holds(node, factors), with_name)
+        why = f"the product is needed {uses} times: it is {tensor}"
+        result.append((target, record.add(target, "share", e, after, why)))
+    return result
+
+
+def _products_in(e: Expr) -> list[Expr]:
+    """Every product that is written in ``e``, each as often as it is written."""
+    found = [e] if isinstance(e, Mul) else []
+    return found + [p for arg in e.args for p in _products_in(arg)]
+
+
+def _holds(node: Expr, factors: set[Expr]) -> bool:
+    return factors <= set(Mul.make_args(node))
+
+
+def _repeats_named(
+    statements: Pairs, taken: set[str], record: Record, apart: tuple[type, ...] = ()
+) -> Pairs:
+    """Reductions, functions and roots that are written more than once get a name, those of the
+    kinds ``apart`` excepted.
+    """
+    taken = taken | {tensor.name for tensor, _ in statements}
+    while True:
+        counts: Counter[Expr] = Counter()
+        for _, e in statements:
+            counts.update(_nameable(e))
+        repeated = [(e, n) for e, n in counts.items() if n > 1 and not isinstance(e, apart)]
+        if not repeated:
+            return statements
+        e, _ = max(repeated, key=lambda item: (item[0].count_ops(), item[0].sort_key()))
+        axes = _axes_in_order(e, statements)
+        name = _name_of(e, taken)
+        taken.add(name)
+        tensor = Tensor(name, axes, role="adjoint", **known_signs(e))
+        statements = _replaced(
+            statements, e, tensor, f"computed once, as {name}", record, skip=tensor
+        )
+        statements = [(tensor, e), *statements]
+
+
+def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:
+    """The axes of ``e`` as the tensors have them; those that only a node inside of it brings come
+    last.
+    """
+    met = [a for tensor, other in statements for t in [tensor, *tensors_in(other)] for a in t.home]
+    return sorted(axes_of(e), key=lambda a: (met.index(a) if a in met else len(met), a.name))
+
+
+def _nameable(e: Expr) -> list[Expr]:
+    if isinstance(e, (OneHot, Compared)) or not e.args:
+        return []
+    root = isinstance(e, Pow) and not e.exp.is_Integer
+    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
+    own = [e] if costly and not is_constant(e) else []
+    return own + [found for arg in e.args for found in _nameable(arg)]
+
+
+def _name_of(e: Expr, taken: set[str]) -> str:
+    words = [t.name for t in tensors_in(e)]
+    kind = KINDS.get(type(e), type(e).__name__.lower())
+    if isinstance(e, Pow) and not e.exp.is_number:
+        kind = "power"
+    elif is_share(e):
+        kind = "share"
+    name = "_".join([kind, *words]) if len(words) <= 3 else kind
+    number, candidate = 2, name
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _in_order_of_use(statements: Pairs) -> Pairs:
+    """Every statement after those that it reads; otherwise the order is kept."""
+    pending, done = list(statements), []
+    while pending:
+        names = {tensor.name for tensor, _ in pending}
+        ready = [p for p in pending if not names & {t.name for t in tensors_in(p[1])}]
+        done.append(
+            min(
+                ready,
+                key=lambda p: (
+                    not isinstance(p[1], Sum),
+                    not is_contraction(p[1]),
+                    pending.index(p),
+                ),
+            )
+        )
+        pending.remove(done[-1])
+    return done

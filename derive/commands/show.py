@@ -1,0 +1,156 @@
+"""``show``: a derivation in the terminal, or as a document."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from derive.derivation import derive
+from derive.language.errors import QuestionError, UndecidedError
+from derive.notation.forward import Forward
+from derive.notation.library import files_read, forward_from, forwards_from, list_forwards
+from derive.presentation.document import Document, Lines
+from derive.presentation.formats import FORMATS
+from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
+from derive.presentation.terminal import rendered
+from derive.proving.proof import Proved
+from derive.running.command import DONE, WRONG, add_force, add_limit, guarded, say
+from derive.running.limits import Doing, Stage, limited, seconds_of
+from derive.running.progress import told
+from derive.running.writing import MARK, refuse, write_all
+
+PLAIN_WIDTH = 160
+MOST_ENTRIES = 6
+FILE_REMEDY = "choose another file with --output"
+
+# What the code of a forward is, where that is known.
+LinesOf = Callable[[type[Forward], Proved], Lines | None]
+
+
+def show_command(
+    arguments: Sequence[str] | None = None,
+    program: str = "python -m derive show",
+    lines_of: LinesOf = lambda forward, proved: None,
+) -> int:
+    """Show how the closed form comes about, step by step, from the record that was proved."""
+    parser = argparse.ArgumentParser(prog=program, description=show_command.__doc__)
+    parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
+    parser.add_argument("--of", metavar="INPUT", help="the gradient of this input alone")
+    parser.add_argument("--chain", action="store_true", help="the forward and the chain alone")
+    parser.add_argument(
+        "--small-batch", type=int, default=3, metavar="N", help="entries of the first axis (3)"
+    )
+    parser.add_argument("--format", choices=("text", *FORMATS), default="text")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file")
+    add_limit(parser, "to derive and prove, and as many to find what else there is to show")
+    add_force(parser)
+    options = parser.parse_args(arguments)
+    return guarded(lambda: _show(options, lines_of))
+
+
+def site_command(
+    arguments: Sequence[str] | None = None, program: str = "python -m derive site"
+) -> int:
+    """Write a page for every forward of derive/math, and an index."""
+    parser = argparse.ArgumentParser(prog=program, description=site_command.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME or FILE", help="others than all of them")
+    parser.add_argument("--output", type=Path, default=Path("site"), metavar="DIR")
+    add_force(parser)
+    options = parser.parse_args(arguments)
+    return guarded(lambda: _site(options.names, options.output, options.force))
+
+
+def _site(names: Sequence[str], folder: Path, force: bool) -> int:
+    if folder.exists() and not folder.is_dir():
+        raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
+    from rich.progress import track
+
+    from derive.commands.site import write_site
+
+    forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
+    console = Console(stderr=True)
+
+    def progress(forwards):
+        return track(forwards, "pages", console=console, disable=not console.is_terminal)
+
+    files = write_site(folder, forwards, progress, force)
+    sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
+    return DONE
+
+
+def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
+    if not 1 <= options.small_batch <= MOST_ENTRIES:
+        raise QuestionError(
+            f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
+            "leave it out for 3",
+        )
+    seconds_of(options.limit)
+    forward = forward_from(options.name)
+    if options.output is not None:
+        refuse([options.output], FILE_REMEDY, files_read(), options.force)
+    document, code = _found(forward, options, lines_of)
+    text = None if options.format == "text" else FORMATS[options.format](document)
+    if options.output is not None:
+        plain = text if text is not None else f"{MARK}\n\n{_plain(document)}"
+        write_all({options.output: plain}, FILE_REMEDY, files_read(), options.force)
+    elif text is not None:
+        _in_utf8()  # which is what a document says of itself
+        sys.stdout.write(text)
+    elif sys.stdout.isatty():
+        Console(highlight=False, markup=False, emoji=False).print(rendered(document))
+    else:
+        sys.stdout.write(_plain(document))
+    if code is not None and code.refused:
+        say(f"unproved: {code.refused}")
+        return WRONG
+    return DONE
+
+
+def _found(
+    forward: type[Forward], options: argparse.Namespace, lines_of: LinesOf
+) -> tuple[Document, Lines | None]:
+    """The derivation as a document, and the lines of code in it."""
+    limit, titles = seconds_of(options.limit), (FORWARD, CHAIN) if options.chain else TITLES
+    name = forward.definition.snake
+    with told() as tell:
+        doing = Doing(lambda what: tell(f"{name}: {what}"))
+        proved = derive(forward, doing, limit)
+        _check_input(proved, options.of)
+        if proved.cut_short:
+            say(f"note: {proved.cut_short}")
+        with limited(limit), Stage():
+            doing("comparing the code with autograd")
+            code = lines_of(forward, proved) if CODE in titles else None
+            doing("looking for what else there is to show")
+            return document_of(proved, options.of, code, options.small_batch, titles), code
+    raise UndecidedError(
+        f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the limit of "
+        f"time was over before they were shown\n    being done: {doing}\n    give a longer limit"
+    )
+
+
+def _in_utf8() -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
+def _check_input(proved: Proved, of: str | None) -> None:
+    names = [t.name for t in proved.definition.differentiable]
+    if of is not None and of not in names:
+        raise QuestionError(
+            f"{of} is no differentiable input of {proved.definition.name}",
+            f"--of takes one of {', '.join(names)}",
+        )
+
+
+def _plain(document: Document) -> str:
+    """Without colours, and without spaces at the ends of lines."""
+    plain = {"highlight": False, "markup": False, "emoji": False, "color_system": None}
+    console = Console(width=PLAIN_WIDTH, **plain)
+    with console.capture() as captured:
+        console.print(rendered(document))
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

@@ -1,0 +1,1 @@
+"""An expression, written."""

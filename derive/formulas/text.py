@@ -1,0 +1,129 @@
+"""Formulas as plain text, in the order in which a person writes them.
+
+``gain*inv_std*(dy - dbias/N - xhat*dgain/(N - 1))``: what is added comes before what is subtracted,
+small factors before large ones. The text can be pasted back into a forward.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from sympy import Add, Expr, Integer, Mul, Pow
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
+
+from derive.language.choices import kept_label
+from derive.language.nodes import Reduction
+from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
+
+LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*x/200000
+
+
+def formula(e: Expr) -> str:
+    """``e`` as a person would type it."""
+    return Formula({"order": "none"}).doprint(e)
+
+
+def decimal(n: Fraction) -> str | None:
+    """A fraction as a decimal, where that is exact and short."""
+    text = repr(float(n))
+    return text if Fraction(text) == n and len(text) <= 12 else None
+
+
+def term_order(term: Expr) -> tuple:
+    """Added before subtracted, plain before involved."""
+    negative = term.could_extract_minus_sign()
+    scalar = all(t.role == "scalar" for t in tensors_in(term))
+    return (
+        negative,
+        len(Mul.make_args(term)) > 3,
+        scalar,
+        -len(axes_of(term)),
+        term.count_ops(),
+        str(term),
+    )
+
+
+def ordered_terms(e: Add) -> list[Expr]:
+    return sorted(e.args, key=term_order)
+
+
+def ordered_factors(factors) -> list[Expr]:
+    """Numbers and sizes first, then by the number of axes, sums and brackets last of their kind."""
+
+    def key(factor):
+        constant = is_number_or_size(factor)
+        bracket = isinstance(factor, Add)
+        upstream = isinstance(factor, Tensor) and factor.role == "adjoint"
+        reduction = isinstance(factor, Reduction)
+        return (not constant, bracket, reduction, len(axes_of(factor)), not upstream, str(factor))
+
+    return sorted(factors, key=key)
+
+
+def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
+    """The factors above and below the line, without the sign."""
+    above, below = [], []
+    for factor in Mul.make_args(e):
+        if factor.is_Rational and factor.q > LARGEST_DIVISOR:
+            above.append(factor)
+        elif factor.is_Rational and factor != 1:
+            if factor.p != 1:
+                above.append(Integer(factor.p))
+            if factor.q != 1:
+                below.append(Integer(factor.q))
+        elif isinstance(factor, Pow) and factor.exp.is_Rational and factor.exp.is_negative:
+            below.append(factor.base ** (-factor.exp))
+        elif factor != 1:
+            above.append(factor)
+    return above, below
+
+
+class Formula(StrPrinter):
+    """Prints formulas; ``times`` and ``minus`` are its signs."""
+
+    times, minus = "*", "-"
+
+    def _print_Add(self, e, order=None):
+        text = ""
+        for term in ordered_terms(e):
+            negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+            shown = self.parenthesize(-term if negative else term, PRECEDENCE["Add"])
+            text += (
+                (f" {self.minus} " if negative else " + ") + shown
+                if text
+                else (self.minus if negative else "") + shown
+            )
+        return text
+
+    def _print_Mul(self, e):
+        if e.as_coeff_Mul()[0].is_negative:
+            positive = -e
+            return f"{self.minus}{self.parenthesize(positive, PRECEDENCE['Add'] + 1)}"
+        above, below = numerator_and_denominator(e)
+        top = self.times.join(map(self._factor, ordered_factors(above))) or "1"
+        if not below:
+            return top
+        bottom = [
+            self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in ordered_factors(below)
+        ]
+        return f"{top}/{bottom[0]}" if len(bottom) == 1 else f"{top}/({self.times.join(bottom)})"
+
+    def _factor(self, factor):
+        number = factor.is_Rational and factor.is_positive
+        return self._print(factor) if number else self.parenthesize(factor, PRECEDENCE["Mul"])
+
+    def _print_Rational(self, e):
+        return decimal(Fraction(int(e.p), int(e.q))) or f"{e.p}/{e.q}"
+
+    def _print_Piecewise(self, e):
+        label = kept_label(e)
+        return f"Kept({self._print(label)})" if label is not None else super()._print_Function(e)
+
+    def _print_Compared(self, e):
+        return self._print(e.choice)
+
+    _print_Branches = _print_Compared
+
+    def _print_Sum(self, e):
+        return f"Sum({self._print(e.operand)}, {self._print(e.args[1])})"

@@ -1,0 +1,1 @@
+"""What is found out besides the gradients."""

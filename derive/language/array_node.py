@@ -1,0 +1,127 @@
+"""What the array nodes have in common: their axes, and what is refused when one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sympy import Expr, Piecewise
+
+from derive.language.declarations import Declaration
+from derive.language.errors import NotationError
+from derive.language.float_range import exact_number
+from derive.language.symbols import Along, Axes, Axis, axes_of, ordered, same_name
+
+
+class ArrayNode(Expr):
+    """A node that knows about axes: ``args`` are the operand and the axes it is taken along."""
+
+    is_commutative = True
+    unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
+
+    def __new__(cls, operand, *axes, **numbered):
+        if numbered:
+            raise NotationError(
+                f"{cls.__name__} has no {next(iter(numbered))}=",
+                f"name the axis: {cls.__name__}(x, N)",
+            )
+        if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
+            return cls.over(operand, *(along.axes for along in axes))
+        operand = checked_operand(cls.__name__, operand, axes, cls.unnamed_axis)
+        cls._check(operand, axes)
+        return cls.over(operand, axes)
+
+    @classmethod
+    def over(cls, operand, axes: Iterable[Axis]) -> Expr:
+        """The node itself, in canonical order of its axes and unchecked: for the machinery, not
+        for users.
+        """
+        return Expr.__new__(cls, operand, Along(ordered(axes)))
+
+    @classmethod
+    def _check(cls, operand, axes) -> None:
+        """Refuse what cannot be meant."""
+
+    def _eval_is_real(self):  # not ``is_real = True``, which no kind of node could take back
+        return True
+
+    def has(self, *patterns) -> bool:
+        """As SymPy's, but a choice inside is none outside: its condition varies along what the
+        node binds. ``piecewise_fold``, which asks for nothing else, would move it out.
+        """
+        return patterns != (Piecewise,) and super().has(*patterns)
+
+    @property
+    def operand(self) -> Expr:
+        return self.args[0]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes the node is taken along."""
+        return self.args[1].axes
+
+    @property
+    def binds(self) -> tuple[Axis, ...]:
+        """The axes of the operand that end inside of the node."""
+        return ()
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        """The axes that the node has and its operand need not have."""
+        return ()
+
+    @property
+    def free_axes(self) -> frozenset[Axis]:
+        return (axes_of(self.operand) - frozenset(self.binds)) | frozenset(self.brings)
+
+    def on(self, operand: Expr, names: Mapping[Axis, Axis] | None = None) -> Expr:
+        """The same node on another operand, its own axes under other names."""
+        names = names or {}
+        own = ([names.get(axis, axis) for axis in along.axes] for along in self.args[1:])
+        return type(self).over(operand, *own)
+
+    def _sympystr(self, printer):
+        return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
+
+
+def checked_operand(node: str, operand, axes, unnamed_axis: str = ArrayNode.unnamed_axis) -> Expr:
+    """The operand of a node as a user wrote it, if that and its axes can be meant."""
+    operand = expression_of(operand, node)
+    if not axes:
+        raise NotationError(f"{node} of {operand} names no axis", f"write {node}({operand}, N)")
+    for axis in axes:
+        if not isinstance(axis, Axis):
+            raise NotationError(f"{node}(..., {axis}): {axis} is not an axis", unnamed_axis)
+    if len(set(axes)) != len(axes):
+        raise NotationError(f"{node} takes the same axis twice", "name each axis once")
+    return operand
+
+
+def expression_of(value, where: str) -> Expr:
+    if isinstance(value, Declaration):
+        value._operator()
+    if isinstance(value, (bool, str)) or not isinstance(value, (Expr, int, float)):
+        raise NotationError(
+            f"{where} of {value!r}: that is not an expression",
+            "write it in tensors and SymPy functions",
+        )
+    return value if isinstance(value, Expr) else exact_number(value)
+
+
+def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:
+    same_name(axes_of(operand).union(axes))
+    missing = [axis.name for axis in axes if axis not in axes_of(operand)]
+    if missing:
+        has = ", ".join(axis.name for axis in ordered(axes_of(operand))) or "none"
+        raise NotationError(
+            f"{written or f'{node}({operand}, {missing[0]})'}: there is no axis {missing[0]} in it",
+            f"the axes of {operand} are: {has}",
+        )
+
+
+def check_single(node: str, new: Axis) -> None:
+    """An axis that is made out of others is one dimension: no argument says of how many."""
+    if isinstance(new, Axes):
+        raise NotationError(
+            f"{node} makes one axis, and {new} stands for any number of dimensions",
+            f'make it a single axis: {new} = Axis("{new}")',
+        )

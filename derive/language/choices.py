@@ -1,0 +1,303 @@
+"""Factors that are 0 or 1: conditions as numbers, and which labels count; choices in conditions.
+
+A label that may be ignored is two things in the mathematics: an index that is always one of the
+axis, and a tensor that says which of them count. So nothing needs to be known of ignored labels
+elsewhere: ``OneHot(labels, C)`` in a class body is ``Kept(labels)*OneHot(labels, C)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sympy import (
+    Add,
+    And,
+    Basic,
+    DiracDelta,
+    Eq,
+    Expr,
+    Function,
+    Integer,
+    Mul,
+    Ne,
+    Not,
+    Or,
+    Piecewise,
+    S,
+    exp,
+)
+from sympy.core.relational import Relational
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from derive.language.errors import NotationError
+from derive.language.nodes import ArrayNode, OneHot, Sum, summed
+from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
+
+SUFFIX = "_kept"
+
+
+class Branches(Function):
+    """``Branches(a, condition, b)`` is ``Piecewise((a, condition), (b, True))``, in a condition:
+    the values of a choice, a condition after every one but the last.
+
+    SymPy makes of a condition on a choice one on every branch, (x > w and x > 1) or (x <= w and
+    w > 1), at once and again for every choice in it: what is nested three times takes minutes, or
+    all of the stack. In this form it sees none.
+    """
+
+    is_real = True
+
+    @classmethod
+    def eval(cls, *args):
+        pairs = [*zip(args[::2], args[1::2], strict=False), (args[-1], S.true)]
+        met = []
+        for value, condition in pairs:
+            if condition == False:  # noqa: E712  # of SymPy's
+                continue
+            met.append((value, condition))
+            if condition == True:  # noqa: E712
+                break
+        if len(met) < len(pairs):
+            return cls.of(met)
+        return None
+
+    @classmethod
+    def of(cls, pairs) -> Expr:
+        """The choice between values with their conditions, of which the last one holds."""
+        flat = [part for pair in pairs for part in pair][:-1]
+        return cls(*flat) if len(flat) > 1 else flat[0]
+
+    @property
+    def choice(self) -> Piecewise:
+        """The same as SymPy's."""
+        return Piecewise(*zip(self.args[::2], self.args[1::2], strict=False), (self.args[-1], True))
+
+    def fdiff(self, argindex=1):
+        raise ValueError("what a condition compares has no derivative")  # nobody asks for one
+
+    def _sympystr(self, printer):
+        return printer._print(self.choice)
+
+
+class Compared(Function):
+    """``Compared(e)`` is ``e``, in a condition: every choice in it becomes `Branches`, those too
+    that come in when a symbol is replaced by what it stands for.
+    """
+
+    nargs = 1
+    is_real = True
+
+    @classmethod
+    def eval(cls, e):
+        plain = e.replace(lambda n: isinstance(n, Piecewise), lambda n: Branches.of(n.args))
+        if not plain.free_symbols:
+            return plain
+        return None if plain == e else cls(plain)
+
+    @property
+    def choice(self) -> Expr:
+        return self.args[0]
+
+    def fdiff(self, argindex=1):
+        return Integer(1)
+
+    def _sympystr(self, printer):
+        return printer._print(self.args[0])
+
+
+def replaced_finally(e: Expr) -> Expr:
+    """``e`` without `Compared`, where no symbol in it will be replaced by what may be a choice."""
+    return e.replace(lambda n: isinstance(n, Compared), lambda n: n.choice)
+
+
+def comparing(e: Expr, nested: Mapping[str, int]) -> Expr:
+    """``e`` with everything `Compared` that a condition in it compares, where that is a choice: one
+    itself, or computed from a statement that is, according to ``nested`` of `nesting`.
+    """
+    tests = {}
+    for test in {test for choice in e.atoms(Piecewise) for test in choice.atoms(Relational)}:
+        sides = [Compared(s) if _is_choice(s, nested) else s for s in test.args]
+        if sides != [*test.args]:
+            tests[test] = test.func(*sides, evaluate=False)
+    return e.xreplace(tests) if tests else e
+
+
+def _is_choice(e: Expr, nested: Mapping[str, int]) -> bool:
+    """Whether ``e`` chooses; SymPy bears one choice inside of an array node."""
+    if isinstance(e, ArrayNode):
+        return nesting(e, nested) > 1
+    if isinstance(e, (Piecewise, Tensor)):
+        return nesting(e, nested) > 0
+    return any(_is_choice(arg, nested) for arg in e.args)
+
+
+def nesting(e: Expr, nested: Mapping[str, int]) -> int:
+    """How many choices stand in one another in ``e``, where those in the statements before are
+    known by name.
+    """
+    if isinstance(e, Tensor):
+        return nested.get(e.name, 0)
+    if isinstance(e, Piecewise):
+        return 1 + max(nesting(branch.expr, nested) for branch in e.args)
+    return max((nesting(arg, nested) for arg in e.args if isinstance(arg, Expr)), default=0)
+
+
+def kept_tensor(label: Tensor) -> Tensor:
+    """The tensor that is 0 where ``label`` is ignored, and another number where it counts."""
+    return Tensor(f"{label.name}{SUFFIX}", label.axes, label.home, role="kept")
+
+
+def nonzero(kept: Tensor) -> Expr:
+    """1 where ``kept`` is not 0, else 0."""
+    return Piecewise((1, Ne(kept, 0)), (0, True))
+
+
+def Kept(labels: Tensor) -> Expr:
+    """``Kept(labels)``: 1 where a label counts, 0 where it is ignored."""
+    if not (isinstance(labels, Tensor) and labels.role == "label"):
+        raise NotationError(
+            f"Kept({labels}): {labels} is not a label",
+            f"declare it with the number that is ignored: {labels} = Label(N, ignored=-100)",
+        )
+    return nonzero(kept_tensor(labels))
+
+
+def kept_label(e: Expr) -> Tensor | None:
+    """The label that ``e`` is the `Kept` of, if it is one's."""
+    test = zero_unless(e)
+    kept = test.lhs if isinstance(test, Ne) else None
+    if not isinstance(kept, Tensor) or kept.role != "kept":
+        return None
+    name = kept.name.removesuffix(SUFFIX)
+    return Tensor(name, kept.axes, kept.home, role="label", integer=True)
+
+
+def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
+    """``e`` where the labels that have an entry in ``kept`` may be ignored, and the others not:
+    a one-hot is 0 in the rows of those that are ignored.
+    """
+    always = {t: Integer(1) for t in e.atoms(Tensor) if t.role == "kept" and t.name not in kept}
+    if always:
+        e = e.xreplace(always).replace(
+            _is_multiple, lambda total: summed(total.operand, total.axes)
+        )
+    hots = {
+        hot
+        for hot in e.atoms(OneHot)
+        if isinstance(hot.operand, Tensor) and kept_tensor(hot.operand).name in kept
+    }
+    e = e.xreplace({hot: Kept(hot.operand) * hot for hot in hots})
+    if not hots:
+        return e
+    return e.replace(lambda node: isinstance(node, Sum), _kept_outside)
+
+
+def _is_multiple(node) -> bool:
+    """Whether a sum is of what is the same everywhere along one of its axes."""
+    return isinstance(node, Sum) and not axes_of(node.operand) >= set(node.axes)
+
+
+def _kept_outside(total: Sum) -> Expr:
+    """Sum(c*a, C) = c*Sum(a, C), where c says which labels count and they do not lie along C."""
+    factors = Mul.make_args(total.operand)
+    outside = [
+        f
+        for f in factors
+        if any(t.role == "kept" for t in tensors_in(f)) and not axes_of(f) & set(total.axes)
+    ]
+    return Mul(*outside, total.on(Mul(*(f for f in factors if f not in outside))))
+
+
+def without_gap(choice: Piecewise) -> Expr:
+    """Piecewise((a, t != v), (b, True)) = a, where a is a polynomial in t that is b at t = v: there
+    is no gap to fill. Other choices are returned as they are.
+    """
+    if len(choice.args) != 2:
+        return choice
+    (first, condition), (last, _) = choice.args
+    if isinstance(condition, Eq):
+        first, last, condition = last, first, Not(condition)
+    if not isinstance(condition, Ne) or not condition.lhs.is_Symbol:
+        return choice
+    t, v = condition.args
+    continues = first.is_polynomial(t) and first.xreplace({t: v}) == last
+    return first if continues else choice
+
+
+def almost_everywhere(derivative: Expr) -> Expr:
+    """A derivative that SymPy took, 0 where it has the peak of a jump: a sign has the gradient 0,
+    as in torch.
+    """
+    return derivative.replace(lambda node: isinstance(node, DiracDelta), lambda node: Integer(0))
+
+
+def zero_unless(e: Expr):
+    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
+    if isinstance(e, Piecewise) and len(e.args) == 2:
+        (first, condition), (last, _) = e.args
+        if (first, last) == (1, 0):
+            return condition
+        if (first, last) == (0, 1):
+            return Not(condition)
+    return None
+
+
+def without_minus_infinity(e: exp) -> Expr:
+    """exp(Piecewise((k, c), (-oo, True)) + u) = Piecewise((exp(k + u), c), (0, True))."""
+    for choice in (term for term in Add.make_args(e.exp) if isinstance(term, Piecewise)):
+        if any(value == MINUS_INFINITY for value, _ in choice.args):
+            rest = e.exp - choice
+            return Piecewise(
+                *((0 if v == MINUS_INFINITY else exp(v + rest), c) for v, c in choice.args)
+            )
+    return e
+
+
+def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
+    """``e`` with ``values`` in the place of what they are the values of, as ``xreplace`` has it;
+    but a choice never gets into a condition.
+    """
+    if e in values:
+        return values[e]
+    if not any(value.has(Piecewise) for value in values.values()):
+        return e.xreplace(values)
+    args = [written_in(arg, values) for arg in e.args]
+    same = all(new is old for new, old in zip(args, e.args, strict=True))
+    return e if same else with_args(e, args)
+
+
+def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
+    """``e`` on other operands; a condition in them that asks for a choice asks for its branches.
+
+    SymPy would write it with `ITE`, or stop where no symbol is free in the condition of the choice
+    (sympy 1.14).
+    """
+    if isinstance(e, ExprCondPair):
+        value, condition = args
+        return ExprCondPair(value, _of_branches(condition))
+    return e.func(*args)
+
+
+def as_choices(e: Expr) -> Expr:
+    """``e``, which stood in a condition, with choices in the place of `Branches` and `Compared`."""
+    return e.replace(lambda node: isinstance(node, (Branches, Compared)), lambda n: n.choice)
+
+
+def _of_branches(condition: Basic) -> Basic:
+    """``Piecewise((u, q), (w, True)) > 0`` as ``(q & (u > 0)) | (~q & (w > 0))``."""
+    choice = _first_choice(condition)
+    if choice is None:
+        return condition
+    before, branches = [], []
+    for value, holds in choice.args:
+        branches.append(And(*before, holds, condition.xreplace({choice: value})))
+        before.append(Not(holds))
+    return _of_branches(Or(*branches))
+
+
+def _first_choice(e: Basic) -> Piecewise | None:
+    """A choice in ``e`` outside of its sums, which bind what the conditions in them ask for."""
+    if isinstance(e, Piecewise):
+        return e
+    inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))
+    return next((choice for choice in inside if choice is not None), None)

@@ -1,0 +1,104 @@
+"""What can go wrong, said to the person who can mend it.
+
+Every mistake of a user is a :class:`QuestionError`: what is wrong, where (file and line, where
+known) and the remedy. The commands print it as one message and leave with exit status 2. A
+derivative that could not be proved is an :class:`UnprovedError`: nothing is wrong with the
+question, but there is no answer to emit (status 1).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a user's file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def shown(self) -> Place:
+        """The same place, with the path as a person in the working directory would type it."""
+        try:
+            return replace(self, file=str(Path(self.file).relative_to(Path.cwd())))
+        except ValueError:
+            return self
+
+
+class QuestionError(Exception):
+    """The question itself was not understood: a user's mistake, with the place and the remedy."""
+
+    def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
+        self.problem, self.remedy, self.place = problem, remedy, place
+        super().__init__(problem)
+
+    def at(self, place: Place) -> QuestionError:
+        """The same error, placed: a place that is already known is kept, it is the more precise
+        one.
+        """
+        self.place = self.place or place
+        return self
+
+    def __str__(self) -> str:
+        where = f"{self.place.shown}: " if self.place else ""
+        return f"{where}{said(self.problem, self.remedy)}"
+
+
+class NotationError(QuestionError):
+    """The mathematics is not written in the notation: a wrong axis, a wrong name, a misused label.
+
+    Where no place is given, it is the line of the user's that led here.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
+        super().__init__(problem, remedy, place or caller_place())
+
+
+class NotationWarning(UserWarning):
+    """The mathematics can be read, but something in it has no influence, which is hardly meant."""
+
+
+class UnprovedError(Exception):
+    """A derivative that the independent derivations did not confirm.
+
+    Nothing of it may be emitted.
+    """
+
+
+class UndecidedError(UnprovedError):
+    """The time was out before a derivative was proved: what was found, and what was left."""
+
+
+def shortened(value: object) -> str:
+    """A value as Python writes it, where that can be read."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a very long number"
+    return text if len(text) <= 60 else f"{text[:40]}..."
+
+
+def said(problem: str, remedy: str) -> str:
+    """What is wrong, and on a line of its own what to do about it."""
+    return f"{problem}\n    {remedy}" if remedy else problem
+
+
+def caller_place() -> Place | None:
+    """The nearest line on the stack that is neither gradform's nor SymPy's: the user's own."""
+    ours = str(Path(__file__).parents[1])
+    mathematics = str(Path(__file__).parents[1] / "math")
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        internal = file.startswith(ours) and not file.startswith(mathematics)
+        if not internal and "sympy" not in Path(file).parts and not file.startswith("<"):
+            return Place(file, frame.f_lineno)
+        frame = frame.f_back
+    return None

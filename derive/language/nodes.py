@@ -1,0 +1,257 @@
+"""The array nodes: what SymPy lacks for writing a network down, and no more.
+
+`Sum`, `Max`, `OneHot`, `Position` and `Broadcast` are written by users, as are `Flatten` and
+`Unflatten` (``reshaping.py``); `ArgMax` occurs in derivatives. The rules for their adjoints are in
+``rules.py``. A node says which of its axes it *binds* (they end inside of it) and which it
+*brings*, and everything else follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from sympy import Basic, Expr, Integer
+
+from derive.language.array_node import ArrayNode as ArrayNode
+from derive.language.array_node import check_carried, check_single, expression_of
+from derive.language.errors import NotationError
+from derive.language.reshaping import Flatten as Flatten
+from derive.language.reshaping import Reshaping as Reshaping
+from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
+from derive.source.spellings import LARGER
+
+
+class Reduction(ArrayNode):
+    """A node that removes the axes it is taken along."""
+
+    @property
+    def binds(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    @classmethod
+    def _check(cls, operand, axes):
+        check_carried(cls.__name__, operand, axes)
+
+
+class Sum(Reduction):
+    """``Sum(e, *axes)``: the sum of ``e`` along the axes. Source: the sigma sign."""
+
+    def _eval_is_positive(self):
+        return self.operand.is_positive
+
+    def _eval_is_nonnegative(self):
+        return self.operand.is_nonnegative
+
+
+class Max(Reduction):
+    """``Max(e, axis)``: the largest entry along one axis; of equals the first counts, as in
+    ``torch.max(dim)``.
+    """
+
+    unnamed_axis = "along an axis write Max(x, C); the larger of two is " + LARGER
+
+    def _eval_is_real(self):
+        return self.operand.is_real  # which may be -oo
+
+    def _eval_is_positive(self):
+        return self.operand.is_positive
+
+    @classmethod
+    def _check(cls, operand, axes):
+        if len(axes) != 1:
+            raise NotationError("Max takes one axis", "for two axes write Max(Max(e, W), H)")
+        super()._check(operand, axes)
+
+
+class Peak(Max):
+    """The largest entry along one axis, where any other number would do as well.
+
+    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
+    """
+
+
+class SubtractedPeak(Peak):
+    """A peak that is never added: code takes 0 where it is minus infinity alone.
+
+    Of a row that holds infinity the difference is then NaN everywhere, as torch has it.
+    """
+
+
+class ArgMax(Reduction):
+    """``ArgMax(e, axis)``: the index of the first largest entry.
+
+    Derivatives of `Max` contain it.
+    """
+
+    is_integer = True
+
+
+class OneHot(ArrayNode):
+    """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
+
+    The label may be a number, where the axis always has that many entries: ``OneHot(0, Gate)``.
+    """
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def _check(cls, operand, axes):
+        if len(axes) != 1:
+            raise NotationError("OneHot takes one axis", "write OneHot(labels, C)")
+        if operand.is_Integer:
+            return _check_entry(operand, axes[0])
+        if not (isinstance(operand, Tensor) and operand.role == "label"):
+            raise NotationError(
+                f"OneHot({operand}, {axes[0]}): {operand} is not a label",
+                f"declare it as integers: {operand} = Label(N)",
+            )
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+
+class Position(ArrayNode):
+    """``Position(N)``: the index along ``N``, from 0 to N - 1; it is met in comparisons."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    def __new__(cls, *axes):
+        if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(axes[0], axes[1].axes)
+        if len(axes) != 1 or not isinstance(axes[0], Axis):
+            raise NotationError(
+                f"Position({', '.join(map(str, axes))}): it takes one axis", "write Position(N)"
+            )
+        return cls.over(Integer(0), axes)
+
+    @property
+    def axis(self) -> Axis:
+        return self.axes[0]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    def _sympystr(self, printer):
+        return f"Position({self.axis.name})"
+
+
+class Broadcast(ArrayNode):
+    """``Broadcast(e, K)``: ``e`` repeated along ``K``. It says that two sides with different axes
+    are meant.
+
+    Only a mark for the reader and for the check of sums: by name, everything broadcasts already.
+    """
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    def _eval_is_positive(self):
+        return self.operand.is_positive
+
+
+def Rename(e, old: Axis, new: Axis) -> Expr:
+    """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
+    attention.
+
+    ``N`` and ``M`` have the same size from then on.
+    """
+    e = expression_of(e, "Rename")
+    for axis in (old, new):
+        if not isinstance(axis, Axis):
+            raise NotationError(f"Rename: {axis!r} is not an axis", 'axes are named: M = Axis("M")')
+    axes = axes_of(e)
+    same_name(axes | {old})
+    check_single("Rename", new)
+    if old not in axes:
+        has = ", ".join(axis.name for axis in ordered(axes)) or "none"
+        raise NotationError(
+            f"Rename({e}, {old}, {new}): there is no axis {old} to rename", f"the axes are: {has}"
+        )
+    if new in axes:
+        raise NotationError(
+            f"Rename({e}, {old}, {new}): {new} is an axis of it already",
+            "choose an axis that it lacks",
+        )
+    return renamed(e, {old: new})
+
+
+def _check_entry(number: Expr, axis: Axis) -> None:
+    """Whether a number is the index of an entry that an axis always has."""
+    if axis.length is None:
+        raise NotationError(
+            f"OneHot({number}, {axis}): how many entries {axis} has is open",
+            f'say it: {axis} = Axis("{axis}", {max(int(number), 0) + 1})',
+        )
+    if not 0 <= number < axis.length:
+        raise NotationError(
+            f"OneHot({number}, {axis}): {axis} has the entries 0 .. {axis.length - 1}",
+            "pick one of them",
+        )
+
+
+@lru_cache(maxsize=8192)
+def sums_in(e: Expr) -> tuple[Sum, ...]:
+    """The sums met in ``e``, in canonical order."""
+    return tuple(sorted(e.atoms(Sum), key=lambda node: node.sort_key()))
+
+
+def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:
+    """``e`` summed along ``axes``; along an axis that ``e`` does not carry that is a multiple."""
+    axes = tuple(axes)
+    carried = [axis for axis in axes if axis in axes_of(e)]
+    for axis in axes:
+        if axis not in carried:
+            e = e * size(axis)
+    coefficient, rest = e.as_coeff_Mul()
+    return coefficient * Sum.over(rest, carried) if carried and e != 0 else e
+
+
+def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
+    """``e`` with its free axes renamed, all at the same time; bound axes that would capture a new
+    name step aside.
+
+    Sizes are numbers and keep their names.
+    """
+    free = axes_of(e)  # of a condition too, which is no Expr
+    mapping = {old: new for old, new in mapping.items() if old != new and old in free}
+    if not mapping:
+        return e
+    if isinstance(e, Tensor):
+        axes = tuple(mapping.get(axis, axis) for axis in e.axes)
+        if len(set(axes)) != len(axes):
+            raise NotationError(
+                f"renaming an axis of {e} makes the same axis appear twice", "choose another name"
+            )
+        return e.along(axes)
+    if isinstance(e, ArrayNode):
+        aside = {bound: _left_free(bound, mapping) for bound in e.binds}
+        return e.on(renamed(e.operand, {**mapping, **aside}), {**mapping, **aside})
+    return e.func(*(renamed(arg, mapping) for arg in e.args))
+
+
+def along(e: Expr, tensor: Tensor) -> Expr:
+    """``e``, which is written for ``tensor`` at home, along the axes along which it is met."""
+    return renamed(e, dict(zip(tensor.home, tensor.axes, strict=True)))
+
+
+def _left_free(bound: Axis, mapping: Mapping[Axis, Axis]) -> Axis:
+    """The name that a bound axis takes where free axes are renamed: its own, or if that is taken
+    the one that becomes free with it: where K becomes N and N becomes ``bound``, K.
+
+    What is renamed has the same size before and after, and so has what steps aside.
+    """
+    before = {new: old for old, new in mapping.items()}
+    while bound in before:
+        bound = before[bound]
+    return bound

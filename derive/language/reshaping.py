@@ -1,0 +1,137 @@
+"""Nodes that count entries in another way: several axes as one, one axis as several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr
+
+from derive.language.array_node import (
+    ArrayNode,
+    check_carried,
+    check_single,
+    checked_operand,
+    expression_of,
+)
+from derive.language.errors import NotationError
+from derive.language.symbols import Along, Axis, Tensor, axes_of
+
+
+class Reshaping(ArrayNode):
+    """A node that changes how entries are counted and none of them: some axes become others.
+
+    The order of its axes matters: the last one runs fastest, as in ``torch.flatten``.
+    """
+
+    @classmethod
+    def over(cls, operand, axes: Iterable[Axis], into: Iterable[Axis]) -> Expr:
+        if not axes_of(operand) & frozenset(axes):
+            return operand  # the same everywhere, however it is counted
+        return Expr.__new__(cls, operand, Along(axes), Along(into))
+
+    @property
+    def into(self) -> tuple[Axis, ...]:
+        """The axes that come out."""
+        return self.args[2].axes
+
+    @property
+    def binds(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.into
+
+    def _eval_is_positive(self):
+        return self.operand.is_positive
+
+    def _eval_is_nonnegative(self):
+        return self.operand.is_nonnegative
+
+    def _sympystr(self, printer):
+        operand, axes, into = map(printer._print, self.args)
+        into = into if len(self.into) == 1 else f"({into})"
+        return f"{type(self).__name__}({operand}, {axes}, into={into})"
+
+
+class Flatten(Reshaping):
+    """``Flatten(e, T, E, into=I)``: the axes ``T`` and ``E`` as one axis ``I`` of size T*E.
+
+    Source: ``torch.flatten``; entry (t, e) becomes entry t*E + e.
+    """
+
+    USAGE = "Flatten(x, T, E, into=K)"
+
+    def __new__(cls, *args, into=None, **other):
+        if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(args[0], *(along.axes for along in args[1:]))
+        if other:
+            raise NotationError(f"Flatten has no {next(iter(other))}=", f"write {cls.USAGE}")
+        if not args:
+            raise NotationError("Flatten of nothing", f"write {cls.USAGE}")
+        operand, axes = expression_of(args[0], "Flatten"), args[1:]
+        written = f"Flatten({', '.join(map(str, args))})"
+        if any(isinstance(axis, (tuple, list)) for axis in axes):
+            raise NotationError(
+                f"{written}: the axes stand in brackets", f"leave them out: {cls.USAGE}"
+            )
+        if not isinstance(into, Axis):
+            given = (
+                "does not say what the new axis is called"
+                if into is None
+                else (f"is into {into!r}, which is not an axis")
+            )
+            raise NotationError(f"{written} {given}", f"write {cls.USAGE}")
+        written = f"{written[:-1]}, into={into})"
+        if len(axes) < 2:
+            raise NotationError(f"{written} flattens fewer than two axes", f"write {cls.USAGE}")
+        checked_operand("Flatten", operand, axes)
+        if isinstance(operand, Tensor) and operand.role == "label":
+            raise NotationError(
+                f"{written}: {operand} is a label", "flatten what was picked with it"
+            )
+        check_carried("Flatten", operand, axes, written)
+        if into in axes_of(operand):
+            raise NotationError(
+                f"{written}: {into} is an axis of {operand} already", "give the new axis a new name"
+            )
+        check_single("Flatten", into)
+        return cls.over(operand, axes, (into,))
+
+    @property
+    def flat(self) -> Axis:
+        return self.into[0]
+
+
+class Unflatten(Reshaping):
+    """``Unflatten(e, I, into=(T, E))``: one axis as several; the last one runs fastest.
+
+    Source: ``torch.unflatten``; entry t*E + e becomes entry (t, e).
+    """
+
+    USAGE = "Unflatten(x, C, into=(G, K))"
+
+    def __new__(cls, *args, into=None, **other):
+        if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
+            return cls.over(args[0], *(along.axes for along in args[1:]))
+        written = f"Unflatten({', '.join(map(str, args))}, into={into})"
+        if other or len(args) != 2:
+            raise NotationError(f"{written} is not one axis that becomes several", cls.USAGE)
+        operand, axes = expression_of(args[0], "Unflatten"), args[1:]
+        if not isinstance(into, (tuple, list)) or len(into) < 2:
+            raise NotationError(f"{written} does not name the new axes", f"write {cls.USAGE}")
+        checked_operand("Unflatten", operand, axes)
+        checked_operand("Unflatten", operand, into)
+        if isinstance(operand, Tensor) and operand.role == "label":
+            raise NotationError(f"{written}: {operand} is a label", "split what was picked with it")
+        check_carried("Unflatten", operand, axes, written)
+        taken = [axis.name for axis in into if axis in axes_of(operand)]
+        if taken:
+            raise NotationError(
+                f"{written}: {taken[0]} is an axis of {operand} already", "give it a new name"
+            )
+        return cls.over(operand, axes, into)
+
+    @property
+    def flat(self) -> Axis:
+        return self.axes[0]

@@ -1,0 +1,75 @@
+"""Going through an expression: once through each part, however often it stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sympy import Basic, Expr
+
+from derive.language.choices import Compared, with_args
+from derive.language.nodes import ArgMax, ArrayNode, Max, OneHot, Reshaping, Sum
+from derive.language.symbols import Along
+
+OPAQUE = (Max, ArgMax, OneHot)
+
+
+def everywhere(
+    e: Expr,
+    rewrite: Callable[[Expr], Expr | None],
+    known: dict[Expr, Expr] | None = None,
+    opaque: tuple[type, ...] = OPAQUE,
+) -> Expr:
+    """``rewrite`` applied to every node, operands first; a node for which it gives None stays.
+
+    What is in an ``opaque`` node stays: indices (one-hots, arg maxima) and what a maximum is taken
+    of, for which entry they mean does not depend on how it is written. So do choices in conditions.
+    ``known`` is what ``rewrite`` has made of expressions before: they are looked up.
+    """
+    known = {} if known is None else known
+    result = known.get(e)
+    if result is None:
+        result = known[e] = _rewritten(e, rewrite, known, opaque)
+    return result
+
+
+def _rewritten(
+    e: Expr,
+    rewrite: Callable[[Expr], Expr | None],
+    known: dict[Expr, Expr],
+    opaque: tuple[type, ...],
+) -> Expr:
+    if e.args and not isinstance(e, Compared):
+        if isinstance(e, ArrayNode):
+            if not isinstance(e, (Sum, Reshaping, *OPAQUE)):
+                return e
+            inside = e.operand
+            operand = (
+                inside if isinstance(e, opaque) else everywhere(inside, rewrite, known, opaque)
+            )
+            e = e if operand is inside else _rebuilt(e, operand)
+            if isinstance(e, (ArgMax, OneHot)):
+                return e
+        else:
+            args = [
+                arg if isinstance(arg, Along) else everywhere(arg, rewrite, known, opaque)
+                for arg in e.args
+            ]
+            e = e if all(a is b for a, b in zip(args, e.args, strict=True)) else with_args(e, args)
+    result = rewrite(e)
+    return e if result is None else result
+
+
+def _rebuilt(node: ArrayNode, operand: Expr) -> Expr:
+    return operand if operand == 0 else node.on(operand)
+
+
+def parts_of(e: Basic) -> set[Basic]:
+    """Everything that ``e`` is made of. What is written out for a small batch has few parts, each
+    of which may stand in it a million times.
+    """
+    met, pending = {e}, [e]
+    while pending:
+        new = {*pending.pop().args} - met
+        met |= new
+        pending += new
+    return met

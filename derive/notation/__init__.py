@@ -1,0 +1,1 @@
+"""A class body becomes a definition."""

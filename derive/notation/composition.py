@@ -1,0 +1,295 @@
+"""Composition: a forward called inside another becomes a block of statements with a name of its
+own.
+
+    class Layer(Forward):
+        x, ...  = ...
+        h = BatchNorm(x, gain, bias)      # statements h_mean, h_diff, ..., and h itself
+
+A call stands for its output until the assignment is known that gives the block its name; inside a
+larger expression the block takes the forward's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from sympy import Expr, Integer, Mul
+
+from derive.language.choices import kept_tensor
+from derive.language.declarations import Declaration
+from derive.language.domain import Demand
+from derive.language.errors import NotationError, Place
+from derive.language.float_range import exact_number
+from derive.language.nodes import ArrayNode
+from derive.language.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.notation.splicing import spliced, taken_along, the_one
+
+
+@dataclass(frozen=True)
+class Call:
+    """A forward applied to arguments, waiting for its name."""
+
+    definition: object
+    arguments: dict[str, Expr]
+    axes: dict[Axis, tuple[Axis, ...]]
+
+
+class PendingBlock(Tensor):
+    """The output of a call whose block has no name yet."""
+
+    __slots__ = ("call",)
+
+    def __new__(cls, call: Call, axes, number: int):
+        self = super().__new__(cls, f"{call.definition.name} {number}", axes, role="call")
+        self.call = call
+        return self
+
+    def along(self, axes):
+        raise NotationError(
+            f"{self.call.definition.name}(...) is renamed before it has a name",
+            "assign it to a name first, and rename that",
+        )
+
+
+_calls = 0
+
+
+def block_call(forward, args, kwargs) -> PendingBlock:
+    """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position."""
+    global _calls
+    definition = forward.definition
+    arguments = _bound(definition, args, kwargs)
+    sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
+    axes = _bound_axes(definition, arguments, sizes)
+    _calls += 1
+    output = spliced(definition.output.axes, {a: (a,) for a in definition.axes} | axes)
+    return PendingBlock(Call(definition, arguments, axes), output, _calls)
+
+
+def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
+    """``value`` with every call in it replaced by the output of its block, whose statements join
+    ``body``.
+    """
+    if isinstance(value, PendingBlock):
+        return _instantiated(body, name, value.call, place)
+    for pending in value.atoms(PendingBlock):
+        snake = pending.call.definition.snake
+        block, number = snake, 2
+        while block in body.places or block == name:
+            block, number = f"{snake}_{number}", number + 1
+        placed = _instantiated(body, block, pending.call, place)
+        here = axes_of(placed)
+        if here != set(pending.axes):
+            raise NotationError(
+                f"{pending.call.definition.name}(...) has its result along "
+                f"{', '.join(sorted(map(str, here)))} here, because the names of its own axes are "
+                "taken",
+                "give the call a line and a name of its own",
+            )
+        value = value.xreplace({pending: placed})
+    return value
+
+
+def _bound(definition, args, kwargs) -> dict[str, Expr]:
+    names = [t.name for t in definition.arguments]
+    scalars = {
+        t.name: default if isinstance(default, Expr) else exact_number(default)
+        for t, default in definition.scalars
+    }
+    sizes = [name for name, _ in definition.size_arguments]
+    order = names + sizes + list(scalars)
+    signature = f"{definition.name}({', '.join(order)})"
+    if len(args) > len(order):
+        raise NotationError(
+            f"{signature} takes {len(order)} arguments, got {len(args)}", "leave some out"
+        )
+    given = dict(zip(order, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in order or name in given:
+            known = "twice" if name in given else "but has no such argument"
+            raise NotationError(
+                f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
+            )
+        given[name] = value
+    optional = {t.name: exact_number(default) for t, default in definition.optional}
+    missing = [name for name in names + sizes if name not in given and name not in optional]
+    if missing:
+        what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
+        raise NotationError(
+            f"{signature} lacks {missing[0]}", f"pass {what}, for each of its arguments"
+        )
+    for name in sizes:
+        if not isinstance(given[name], Axis):
+            raise NotationError(
+                f"{signature}: {name} is the size of an axis, got {given[name]}",
+                'pass an axis: G = Axis("G"), with groups = Size(G), or Axis("G", 4)',
+            )
+    for name, value in given.items():
+        if isinstance(value, Declaration):
+            value._operator()
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            given[name] = exact_number(value)
+        elif not isinstance(value, Expr):
+            raise NotationError(f"{signature}: {value!r} is no tensor for {name}", "pass a tensor")
+        if name in scalars and axes_of(given[name]):
+            raise NotationError(
+                f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
+            )
+    for t in (t for t in definition.arguments if t.name in given):
+        if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
+            what = "a label" if t.role == "label" else "a tensor, not a label"
+            raise NotationError(
+                f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
+            )
+    defaults = optional | scalars
+    return {name: given[name] if name in given else defaults[name] for name in order}
+
+
+def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:
+    """Every axis of the inputs and the sizes, with those of the arguments in its place: one, or
+    for an `Axes` any number.
+    """
+    axes: dict[Axis, tuple[Axis, ...]] = {axis: (given,) for axis, given in sizes.items()}
+    left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
+    for t in (t for t in definition.arguments if t not in left_out):
+        value = arguments[t.name]
+        actual = (
+            value.axes
+            if isinstance(value, Tensor)
+            else sorted(axes_of(value), key=lambda a: a.name)
+        )
+        shape = ", ".join(axis.dims for axis in t.axes)
+        got = ", ".join(axis.name for axis in actual)
+        several = next((axis for axis in t.axes if isinstance(axis, Axes)), None)
+        more = len(actual) - len(t.axes)
+        if more < -1 or (more and several is None):
+            raise NotationError(
+                f"{definition.name}: {t.name} has the axes ({shape}), {value} has ({got})",
+                "pass a tensor with as many axes, in the same order",
+            )
+        if len(actual) > 1 and not isinstance(value, Tensor):
+            raise NotationError(
+                f"{definition.name}: {value} has several axes in no particular order",
+                "give the expression a name on a line before, and pass that",
+            )
+        rest = iter(actual)
+        for formal in t.axes:
+            taken = tuple(islice(rest, 1 + more if formal == several else 1))
+            if axes.setdefault(formal, taken) != taken:
+                before = ", ".join(map(str, axes[formal])) or "no axis"
+                raise NotationError(
+                    f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is "
+                    f"{before} already, but {value} has ({got})",
+                    f"pass a tensor along {before}, or rename the axis with Rename",
+                )
+            if formal.length is not None and [axis.length for axis in taken] != [formal.length]:
+                raise NotationError(
+                    f"{definition.name}: {t.name} has {formal.declaration}, {value} has "
+                    f"{', '.join(axis.declaration for axis in taken)}",
+                    f"pass a tensor along an axis of {formal.length} entries",
+                )
+    taken = [axis for bound in axes.values() for axis in bound]
+    if len(set(taken)) != len(taken):
+        raise NotationError(
+            f"{definition.name}: two of its axes would become the same axis",
+            "rename one with Rename",
+        )
+    return axes
+
+
+def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
+    """Append the callee's statements to ``body`` under the name of the block; the output has
+    that name itself.
+    """
+    definition, axes = call.definition, dict(call.axes)
+    for axis in definition.fixed:
+        if axis not in axes:
+            taken = (axis,) in axes.values()
+            axes[axis] = (Axis(f"{axis.name}_{block}", axis.length) if taken else axis,)
+    for _, original in definition.twins:
+        axes.setdefault(original, (original,))
+    for twin, original in definition.twins:
+        if twin not in axes:
+            one = the_one(original, axes, f"{definition.name} renames it to {twin}")
+            axes[twin] = (body.axis_for(twin, one, spliced(axes, axes), block),)
+    for flat, parts in definition.flattened:
+        for part in parts if flat in axes else ():
+            if part not in axes:
+                axes[part] = (body.axis_for(part, (), spliced(axes, axes), block),)
+        if flat not in axes:
+            made_of = spliced(parts, axes)
+            axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
+    tensors: dict[str, Expr] = {}
+    passed: dict[str, Expr] = {}
+    defaults = {t.name: default for t, default in definition.scalars}
+    without_gradient = {t.name for t in definition.inputs if t.role == "given"}
+    for name, value in call.arguments.items():
+        if value.atoms(Axis) and name in defaults and value == defaults[name]:
+            value = translated(value, {}, axes)  # its sizes are those of the callee
+        value = placed_block(body, f"{block}_{name}", value, place)
+        passed[name] = value
+        if not isinstance(value, Tensor) and not is_constant(value):
+            value = body.state(f"{block}_{name}", value, place, block)
+        if name in without_gradient:
+            _check_without_gradient(body, definition, name, value)
+        tensors[name] = value
+    for demand in definition.demands:
+        value = translated(demand.expression, passed, axes)
+        domain = demand.domain.mapped(lambda limit: translated(limit, passed, axes))
+        _demand(body, definition, demand, Demand(value, domain), place)
+    for ignoring in definition.ignoring:  # where the caller's label may be
+        kept = kept_tensor(tensors[ignoring.label.name])
+        tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
+    for statement in definition.statements:
+        last = statement.tensor == definition.output
+        name = block if last else f"{block}_{statement.name}"
+        value = translated(statement.expression, tensors, axes)
+        if is_constant(value):
+            tensors[statement.name] = value  # of the numbers that it was called with
+            continue
+        tensors[statement.name] = body.state(name, value, place, block)
+    return tensors[definition.output.name]
+
+
+def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:
+    """What a callee demands of its numbers is true here, or is demanded here too."""
+    holds = here.domain.holds(here.expression)
+    if holds is False or (holds is None and not is_constant(here.expression)):
+        wrong = "is not" if holds is False else "is not known to be"
+        raise NotationError(
+            f"{definition.name}: {own.expression} has to be {own.domain}, and {here.expression} "
+            f"{wrong}",
+            "pass a number that is, or an expression whose form shows it, such as exp(...)",
+        )
+    if holds is None:
+        body.demands.setdefault(here, place)
+
+
+def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
+    """A `Given` passes no gradient on, so nothing that needs one may get lost in it."""
+    source = body.differentiable_in(value)
+    if source is not None:
+        raise NotationError(
+            f"{definition.name}: {name} passes no gradient on, but {value} is computed from "
+            f"{source}, which has one",
+            f"declare {name} as Input in {definition.name}, or {source} as Given here",
+        )
+
+
+def translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):
+    """An expression of the callee in the caller's tensors and axes; a size is the product of the
+    sizes of what its axis became.
+    """
+    if isinstance(e, Tensor):
+        target = tensors[e.name]
+        if not isinstance(target, Tensor):
+            return target
+        met = dict(zip(spliced(e.home, axes), spliced(e.axes, axes), strict=True))
+        return target.along(met[axis] for axis in target.axes)  # by name: the order is the caller's
+    if isinstance(e, Axis):
+        return Mul(*axes[e])
+    if isinstance(e, ArrayNode):
+        return taken_along(e, translated(e.operand, tensors, axes), axes)
+    return e.func(*(translated(arg, tensors, axes) for arg in e.args)) if e.args else e

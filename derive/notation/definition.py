@@ -1,0 +1,179 @@
+"""The frozen record of a forward: named statements over named axes, complete and checked.
+
+Everything after the class body works on it; ``forward.py`` makes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from sympy import Expr, Integer
+
+from derive.language.domain import Demand
+from derive.language.errors import Place
+from derive.language.float_range import exact_number
+from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.notation.made_axes import known_sizes
+
+IGNORE_INDEX = "ignore_index"  # as torch calls the argument
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the mathematics: ``tensor = expression``, and the block it belongs to ('' for
+    none).
+    """
+
+    tensor: Tensor
+    expression: Expr
+    place: Place
+    block: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.expression}"
+
+
+@dataclass(frozen=True)
+class Ignoring:
+    """A label that counts only where it is not a certain number, which is ``default`` if nobody
+    says otherwise; ``kept`` is the tensor that says where that is.
+    """
+
+    label: Tensor
+    kept: Tensor
+    default: int
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The mathematics of one forward, complete and checked.
+
+    ``inputs`` are all tensors that come from outside, in the order of declaration, ``axes``
+    all axes in the order in which they become dimensions, ``twins`` the axes that were renamed into
+    being, with the axis whose size they share, ``flattened`` those that several axes became, or
+    that became several, and ``size_arguments`` the sizes that are arguments, by name.
+    The default of a scalar is a number, or an expression in sizes; ``optional`` are the inputs that
+    may be left out, with the number that they then are everywhere. ``ignoring`` are the labels that
+    may be ignored; what says where they are is an input that nobody passes. ``broadcast`` are the
+    names of the inputs that are broadcast to their axes, ``demands`` what the scalars have to be.
+    """
+
+    name: str
+    doc: str
+    place: Place
+    inputs: tuple[Tensor, ...]
+    scalars: tuple[tuple[Tensor, float | Expr], ...]
+    statements: tuple[Statement, ...]
+    axes: tuple[Axis, ...]
+    twins: tuple[tuple[Axis, Axis], ...] = ()
+    flattened: tuple[tuple[Axis, tuple[Axis, ...]], ...] = ()
+    optional: tuple[tuple[Tensor, float], ...] = ()
+    ignoring: tuple[Ignoring, ...] = ()
+    size_arguments: tuple[tuple[str, Axis], ...] = ()
+    broadcast: tuple[str, ...] = ()
+    demands: tuple[Demand, ...] = ()
+
+    @property
+    def snake(self) -> str:
+        """The name in snake case: that of the file and the functions that are generated."""
+        return snake_case(self.name)
+
+    @property
+    def output(self) -> Tensor:
+        return self.statements[-1].tensor
+
+    @property
+    def arguments(self) -> tuple[Tensor, ...]:
+        """The inputs that are passed."""
+        return tuple(t for t in self.inputs if t.role != "kept")
+
+    @property
+    def labels(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "label")
+
+    @property
+    def differentiable(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.inputs if t.role == "input")
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Statement]:
+        return {s.name: s for s in self.statements}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Where a tensor stands in the order of definition: inputs and scalars before all
+        statements.
+        """
+        names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
+        return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
+
+    def depending_on(self, name: str) -> set[str]:
+        """The tensor called ``name``, and every statement that is computed from it."""
+        found = {name}
+        for statement in self.statements:
+            if found & {t.name for t in tensors_in(statement.expression)}:
+                found.add(statement.name)
+        return found
+
+    def size(self, axis: Axis) -> Axis:
+        """The symbol of the size of ``axis``: a renamed axis has the size of the one it was made
+        from.
+        """
+        return dict(self.twins).get(axis, axis)
+
+    @cached_property
+    def fixed(self) -> Mapping[Axis, int]:
+        """The axes that always have the same number of entries, with that number."""
+        return {axis: axis.length for axis in self.axes if axis.length is not None}
+
+    @cached_property
+    def independent_axes(self) -> tuple[Axis, ...]:
+        """The axes whose sizes can be chosen: those of the others follow."""
+        following = {*dict(self.twins), *dict(self.flattened), *self.fixed}
+        return tuple(axis for axis in self.axes if axis not in following)
+
+    def sizes_from(self, sizes: Mapping[Axis, int]) -> dict[Axis, int]:
+        """The size of every axis, from those of enough others: of the independent ones, or of the
+        inputs and the size arguments.
+        """
+        sizes, flattened = {**self.fixed, **sizes}, dict(self.flattened)
+        for axis, others in known_sizes(sizes, flattened).items():
+            if axis in flattened and others == flattened[axis]:
+                sizes[axis] = prod(sizes[part] for part in others)
+            else:
+                sizes[axis] = sizes[others[0]] // prod(sizes[part] for part in others[1:])
+        return sizes | {axis: sizes[self.size(axis)] for axis in self.axes}
+
+    def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
+        """The default of a scalar as a number, for a batch of these sizes."""
+        if not isinstance(default, Expr):
+            return exact_number(default)
+        whole = self.sizes_from(sizes)
+        return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
+
+    def permits(self, numbers: Mapping[str, Expr], sizes: Mapping[Axis, int]) -> bool:
+        """Whether scalars, by their names, are what they have to be in a batch of these sizes."""
+        known = {a: Integer(n) for a, n in self.sizes_from(sizes).items()}
+        known |= {t: numbers[t.name] for t, _ in self.scalars}
+        return all(demand.holds(known) is not False for demand in self.demands)
+
+    def defaults_at(self, sizes: Mapping[Axis, int]) -> dict[str, Expr]:
+        """The defaults of all scalars, by name."""
+        return {t.name: self.default_at(default, sizes) for t, default in self.scalars}
+
+    def in_order(self, axes) -> tuple[Axis, ...]:
+        """``axes`` in the order in which they become dimensions."""
+        return tuple(sorted(axes, key=self.axes.index))
+
+
+def snake_case(name: str) -> str:
+    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

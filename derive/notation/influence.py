@@ -1,0 +1,73 @@
+"""What a class body declares or states without any influence on its output.
+
+That is no mistake, but hardly meant: it is said as a warning. What counts is what surely has none:
+a name that no statement on the way to the output reads (an input that gives an axis its size is
+read), and one that a line is written with but
+that SymPy took out of it at once. A gradient that is zero for another reason, such as that of a
+bias in front of a batch norm, is a result.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derive.language.errors import NotationWarning, Place, said
+from derive.language.symbols import tensors_in
+
+if TYPE_CHECKING:
+    from derive.notation.forward import ClassBody
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """The names that the statement ``name`` is written with, and does not depend on."""
+
+    name: str
+    of: tuple[str, ...]
+    place: Place
+
+
+def warn_of_no_influence(body: ClassBody) -> None:
+    """A `NotationWarning` for everything in a complete class body that has no influence."""
+    told = set()
+    for vanished in body.vanished:
+        for name in vanished.of:
+            told.add(name)
+            problem = f"{name} stands in {vanished.name}, which does not depend on it"
+            _warn(problem, "SymPy took it out, as from x*0 or x - x: mend the line", vanished.place)
+    output, reached = body.statements[-1].name, _reached(body)
+    kinds = {t.name: f"{t.name} = {ROLES[t.role]}(...)" for t in body.inputs if t.role in ROLES}
+    kinds |= {scalar.name: f"{scalar.name} = Scalar(...)" for scalar, _ in body.scalars}
+    kinds |= {s.name: f"the statement {s.name}" for s in body.statements if not s.block}
+    met = {axis for s in body.statements for axis in s.tensor.axes}
+    met |= {a for s in body.statements for a in s.expression.free_symbols}
+    sized = {axis for _, axis in body.sizes}
+    sized |= {axis for t in body.inputs if t.name in reached for axis in t.axes}
+    giving_sizes = {t.name for t in body.inputs if (met & {*t.axes}) - sized}
+    for name, what in kinds.items():
+        if name not in reached | told | giving_sizes:
+            problem = f"{what} has no influence on {output}"
+            _warn(problem, "leave it out, or use it in a line below", body.places[name])
+    for name, axis in body.sizes:
+        if axis not in met:
+            problem = f"{name} = Size({axis}) has no influence on {output}"
+            _warn(problem, "leave it out", body.places[name])
+
+
+ROLES = {"input": "Input", "given": "Given", "label": "Label"}
+
+
+def _reached(body: ClassBody) -> set[str]:
+    """The names of all that the output is computed from, the output among them."""
+    reached = {body.statements[-1].name}
+    for statement in reversed(body.statements):
+        if statement.name in reached:
+            reached |= {t.name for t in tensors_in(statement.expression)}
+    labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
+    return reached | labels
+
+
+def _warn(problem: str, remedy: str, place: Place) -> None:
+    warnings.warn_explicit(said(problem, remedy), NotationWarning, place.file, place.line)

@@ -1,0 +1,271 @@
+"""Finding forwards: by name among ``derive/math``, or in a person's own file.
+
+NAME is a forward's name (``batch_norm`` or ``BatchNorm``), a file, or ``file.py:BatchNorm`` for one
+of a file's several. Whatever is wrong with a file is said as a `QuestionError` with file, line and
+remedy.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+
+import sympy
+import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
+
+from derive.language.errors import Place, QuestionError
+from derive.notation.definition import snake_case
+from derive.notation.forward import Forward
+from derive.source.class_source import read_already
+from derive.source.unknown_names import unknown_name
+
+MATH = Path(__file__).parents[1] / "math"
+OUR_MODULES = "gradform_file_"
+_read: set[Path] = set()
+NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, so none is stale
+
+
+def forward_from(name: str | Path) -> type[Forward]:
+    """The one forward that ``name`` means.
+
+    Raises `QuestionError` where it means none or several.
+    """
+    found = forwards_from(name)
+    if len(found) > 1:
+        names = ", ".join(forward.__name__ for forward in found)
+        raise QuestionError(
+            f"{name} holds several forwards: {names}", f"name one: {name}:{found[0].__name__}"
+        )
+    return found[0]
+
+
+def forwards_from(name: str | Path) -> list[type[Forward]]:
+    """All forwards that ``name`` means: one for a forward's name, all of a file's for a file."""
+    name = str(name)
+    path, _, wanted = name.partition(".py:")
+    if wanted or name.endswith(".py") or "/" in name or Path(name).is_file():
+        path = Path(f"{path}.py" if wanted else name)
+        found = load(path)
+        if wanted:
+            found = [f for f in found if _is(f, wanted)] or _unknown(wanted, found, f"in {path}")
+        return found
+    matching = [f for path in _files_that_define(name) for f in _known(path) if _is(f, name)]
+    return matching or _unknown(name, list_forwards(), "among the forwards of derive/math")
+
+
+def list_forwards() -> list[type[Forward]]:
+    """Every forward of ``derive/math``, by file and line."""
+    return [forward for path in _math_files() for forward in _known(path)]
+
+
+def _math_files() -> list[Path]:
+    return [path for path in sorted(MATH.glob("*.py")) if path.stem != "__init__"]
+
+
+def _files_that_define(name: str) -> list[Path]:
+    """The files of ``derive/math`` with a class of that name: the others need not be run."""
+    return [
+        path
+        for path in _math_files()
+        if any(
+            isinstance(node, ast.ClassDef) and name in (node.name, snake_case(node.name))
+            for node in _checked_python(path)[0].body
+        )
+    ]
+
+
+def _is(forward: type[Forward], name: str) -> bool:
+    return name in (forward.__name__, forward.definition.snake)
+
+
+_forwards: dict[tuple[Path, bytes], list[type[Forward]]] = {}
+
+
+def _known(path: Path) -> list[type[Forward]]:
+    """The forwards of a file of ``derive/math``, which is run again where its text has changed.
+    What it imports are modules of the package, which Python runs once.
+    """
+    text = path.read_bytes()
+    if (path, text) not in _forwards:
+        _forwards[path, text] = load(path)
+    return _forwards[path, text]
+
+
+def source_hash(forward: type[Forward]) -> str:
+    """SHA-256 of the file that defines ``forward``: what was read is what was derived."""
+    return hashlib.sha256(Path(forward.definition.place.file).read_bytes()).hexdigest()
+
+
+def files_read() -> frozenset[Path]:
+    """The files that mathematics was read from so far, with what they import."""
+    return frozenset(_read)
+
+
+def load(path: Path) -> list[type[Forward]]:
+    """The forwards that a file defines, in its order. The file is Python and is run as such."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise QuestionError(f"{path} {what}", "name a Python file that holds a forward")
+    module = _run(path, *_checked_python(path))
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Forward)
+        and value.__module__ == module.__name__
+    ]
+    found = sorted(dict.fromkeys(found), key=lambda forward: forward.definition.place.line)
+    if not found:
+        raise QuestionError(
+            f"{path} holds no forward",
+            "write a class that inherits from Forward: class MyNorm(Forward): ...",
+        )
+    return found
+
+
+def _unknown(name: str, known, where: str):
+    names = [f.definition.snake for f in known] + [f.__name__ for f in known]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    remedy = f"did you mean {close[0]}? " if close else ""
+    raise QuestionError(
+        f"no forward is called {name!r} {where}",
+        f"{remedy}There are: {', '.join(f.definition.snake for f in known)}. "
+        "A file of your own is named by its path",
+    )
+
+
+def _checked_python(path: Path) -> tuple[ast.Module, CodeType]:
+    """The syntax tree of a file that is Python, and what it is compiled to."""
+    place = Place(str(path), 0)
+    not_text = QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place)
+    try:
+        content = path.read_bytes()
+        if b"\0" in content:
+            raise not_text
+        tree = ast.parse(content, str(path))
+        return tree, compile(tree, str(path.resolve()), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if "utf-8" in str(error):
+            raise not_text from None
+        place = Place(str(path), error.lineno or 0)
+        raise QuestionError(
+            f"this is not Python: {error.msg}", "mend the syntax of that line", place
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise QuestionError(f"this is not Python: {error}", "name a Python file", place) from None
+    except OSError as error:
+        raise QuestionError(
+            f"cannot be read: {error.strerror}", "check its permissions", place
+        ) from None
+
+
+class _FreshLoader(SourceFileLoader):
+    """Runs what was compiled now: a cached compilation may be of the text before."""
+
+    def __init__(self, name: str, path: str, code: CodeType):
+        super().__init__(name, path)
+        self.code = code
+
+    def get_code(self, fullname):
+        return self.code
+
+
+@contextmanager
+def _importing_from(folder: Path):
+    """Modules beside the file can be imported: as they are now, and forgotten afterwards."""
+    known, compiled = set(sys.modules), (sys.pycache_prefix, sys.dont_write_bytecode)
+    sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.pycache_prefix, sys.dont_write_bytecode = compiled
+        for name in set(sys.modules) - known:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            _read.add(Path(file))
+            if not name.startswith(OUR_MODULES) and Path(file).is_relative_to(folder):
+                del sys.modules[name]
+
+
+def _run(path: Path, tree: ast.Module, code: CodeType):
+    path = path.resolve()
+    _read.add(path)
+    name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    loader = _FreshLoader(name, str(path), code)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    sys.modules[name] = module
+    read_already[str(path)] = tree
+    try:
+        with _importing_from(path.parent):
+            loader.exec_module(module)
+    except QuestionError as error:
+        raise error.at(_line_in(path, error)) from None
+    except NameError as error:
+        raise _unknown_in_file(path, error) from None
+    except RecursionError:
+        raise QuestionError(
+            "an expression is nested too deeply", "give its parts names", _line_in(path, None)
+        ) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        message = " ".join(str(error).split()) or "no message"
+        problem = f"{type(error).__name__}: {message}"
+        raise QuestionError(problem, _remedy(error, module), _line_in(path, error)) from None
+    finally:
+        del read_already[str(path)]
+    return module
+
+
+# What people type who know torch, numpy or Python better than the notation: a part of the error
+# that Python raises, and what to write.
+SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
+REMEDIES = {
+    "object has no attribute": "tensors have no methods: write Sum(x, N); an axis is its size",
+    "must be Tensor": SYMPYS,
+    "Cannot convert expression to float": SYMPYS,
+    "loop of ufunc": SYMPYS,
+    "for @": "a matrix product is Sum(a * b, K)",
+    "for ^": "a power is x**2",
+    "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
+    "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
+    "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, N) or Max(x, C)",
+    "Scalar.__init__() missing": "a number has a default: eps = Scalar(1e-5)",
+    "No module named": "install it, or put the file beside this one",
+    "expected at most 1 argument": "did you mean Input?",
+    "cannot sympify": "a declaration has a line and a name of its own: x = Input(N, C)",
+}
+
+
+def _remedy(error: BaseException, module) -> str:
+    if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
+        return "Sum is SymPy's here: import Sum from derive, after SymPy"
+    return next((r for part, r in REMEDIES.items() if part in str(error)), "mend that line")
+
+
+def _line_in(path: Path, error: BaseException | None) -> Place:
+    """The innermost line on the way to the error that is of the file, or of one beside it."""
+    frames = traceback.extract_tb(error.__traceback__) if error else []
+    own = [f for f in frames if Path(f.filename).is_relative_to(path.parent)]
+    own = [f for f in own if "site-packages" not in f.filename] or [
+        f for f in frames if f.filename == str(path)
+    ]
+    return Place(own[-1].filename, own[-1].lineno) if own else Place(str(path), 0)
+
+
+def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
+    """An unknown name outside of a class body, or in a function that one calls."""
+    place = _line_in(path, error)
+    name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
+    return unknown_name(name, place, {})

@@ -1,0 +1,121 @@
+"""Axes that no input has: those that a renaming, a flattening or a splitting makes, and those whose
+size is given; and where they stand.
+
+A renamed axis has the size of the one that it was made from, a flattened one the product of its
+parts. Which sizes follow from which is decided here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sympy import postorder_traversal
+
+from derive.language.errors import NotationError
+from derive.language.nodes import ArrayNode, Flatten, Reshaping
+from derive.language.symbols import Axis, tensors_in
+
+
+def twins_in(expressions) -> dict[Axis, Axis]:
+    """The axes that a renaming brought in, each with the axis whose size it has."""
+    twins: dict[Axis, Axis] = {}
+    for tensor in [t for e in expressions for t in tensors_in(e)]:
+        for home, met in zip(tensor.home, tensor.axes, strict=True):
+            if met != home and home not in twins:
+                twins[met] = twins.get(home, home)
+    return twins
+
+
+def flattened_in(expressions, twins: Mapping[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:
+    """The axes that others were flattened into, or that were split, each with its parts. Raises
+    `NotationError` for two meanings.
+    """
+    found: dict[Axis, tuple[Axis, ...]] = {}
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, Reshaping)]
+    for node in nodes:
+        flat = twins.get(node.flat, node.flat)
+        parts = node.axes if isinstance(node, Flatten) else node.into
+        parts = tuple(twins.get(axis, axis) for axis in parts)
+        if flat in _made_of(parts, found):
+            raise NotationError(
+                f"{node}: {flat} would be a part of itself", "give the new axis a name of its own"
+            )
+        if sorted(map(str, found.setdefault(flat, parts))) != sorted(map(str, parts)):
+            before, now = (" x ".join(map(str, axes)) for axes in (found[flat], parts))
+            raise NotationError(
+                f"{node}: the axis {flat} is {before} already, and not {now}",
+                "give the second one another name",
+            )
+    return found
+
+
+def _made_of(axes, flattened: Mapping[Axis, tuple[Axis, ...]]) -> set[Axis]:
+    """``axes``, and all that they were flattened from."""
+    return set(axes).union(*(_made_of(flattened.get(axis, ()), flattened) for axis in axes))
+
+
+def fixed_in(expressions) -> list[Axis]:
+    """The axes that always have the same number of entries, in the order in which they are met."""
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, ArrayNode)]
+    met = [axis for node in nodes for axis in (*node.binds, *node.brings)]
+    return list(dict.fromkeys(axis for axis in met if axis.length is not None))
+
+
+def known_sizes(
+    known: Iterable[Axis], flattened: Mapping[Axis, tuple[Axis, ...]]
+) -> dict[Axis, tuple[Axis, ...]]:
+    """The axes whose sizes follow from those of ``known``, in an order in which they can be
+    computed: a flattened one from its parts, a part from what it is part of and the other parts.
+    Each comes with the axes that its size is the product of (its own parts) or, where it is a
+    part, with the flattened axis and then the others, which that is divided by.
+    """
+    known, found = set(known), {}
+    while True:
+        for flat, parts in flattened.items():
+            open_axes = [axis for axis in (flat, *parts) if axis not in known]
+            if len(open_axes) == 1:
+                (axis,) = open_axes
+                others = tuple(part for part in parts if part != axis)
+                found[axis] = others if axis == flat else (flat, *others)
+                known.add(axis)
+                break
+        else:
+            return found
+
+
+def axis_order(
+    inputs,
+    twins: Mapping[Axis, Axis],
+    flattened: Mapping[Axis, tuple[Axis, ...]],
+    given: Iterable[Axis] = (),
+) -> list[Axis]:
+    """Axes become dimensions in the order of first appearance among the inputs; a twin follows
+    its original, what was flattened the last of its parts, and a part stands before the next one,
+    or after what was split. Of the ``given`` axes, those that nothing is split into come first:
+    results side by side.
+    """
+    order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
+    parts = {part for flat, own in flattened.items() if flat in order for part in own}
+    order = [axis for axis in given if axis not in order and axis not in parts] + order
+    for flat, own in flattened.items():
+        if flat in order:
+            _place_parts(order, flat, own)
+    made = {twin: (original,) for twin, original in twins.items()} | dict(flattened)
+    pending = [axis for axis in made if axis not in order]
+    while ready := [axis for axis in pending if all(part in order for part in made[axis])]:
+        axis = ready[0]
+        place = max(map(order.index, made[axis])) + 1
+        while place < len(order) and order[place] in made and axis in flattened:
+            place += 1  # after those that were made before it
+        order.insert(place, axis)
+        pending.remove(axis)
+    return order
+
+
+def _place_parts(order: list[Axis], flat: Axis, parts: tuple[Axis, ...]) -> None:
+    """Put the parts of a split axis that are not in ``order`` yet into their places."""
+    place = order.index(flat) + 1
+    for part in reversed(parts):
+        if part not in order:
+            order.insert(place, part)
+        place = order.index(part)

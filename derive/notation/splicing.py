@@ -1,0 +1,63 @@
+"""Axes in the place of an `Axes`: what a node of a callee becomes when the caller has several axes
+there, or none.
+
+``bound`` gives every axis of the callee those of the caller that it stands for: one for an `Axis`,
+any number, none included, for an `Axes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sympy import Expr
+
+from derive.language.errors import NotationError
+from derive.language.nodes import ArrayNode, Max, OneHot, Reshaping, Sum, Unflatten, summed
+from derive.language.symbols import Axis, axes_of
+
+Bound = Mapping[Axis, tuple[Axis, ...]]
+
+
+def spliced(axes: Iterable[Axis], bound: Bound) -> tuple[Axis, ...]:
+    """The caller's axes for those of the callee, in order."""
+    return tuple(new for axis in axes for new in bound[axis])
+
+
+def the_one(axis: Axis, bound: Bound, why: str) -> Axis:
+    """The one axis that ``axis`` stands for. Raises `NotationError` where it is another number."""
+    if len(bound[axis]) != 1:
+        given = ", ".join(map(str, bound[axis])) or "no axis"
+        raise NotationError(
+            f"{axis} is {given} here, but {why}",
+            f"pass a tensor with one axis in place of {axis}; Flatten makes one of several",
+        )
+    return bound[axis][0]
+
+
+def taken_along(node: ArrayNode, operand: Expr, bound: Bound) -> Expr:
+    """``node`` on ``operand``, taken along the caller's axes.
+
+    Along none a reduction is its operand, and so is the maximum of what is the same everywhere; the
+    sum of that is a multiple. The maximum along several axes is that along the last of those along
+    the others, whose first largest entry is the first of them all.
+    """
+    axes = spliced(node.axes, bound)
+    if isinstance(node, OneHot):
+        return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))
+    if isinstance(node, Max):
+        for axis in reversed([axis for axis in axes if axis in axes_of(operand)]):
+            operand = Max.over(operand, (axis,))
+        return operand
+    if isinstance(node, Sum) and not axes_of(operand) >= set(axes):
+        return summed(operand, axes)
+    if isinstance(node, Unflatten):
+        flat = the_one(node.flat, bound, f"it is split in {node}")
+        return Unflatten.over(operand, (flat,), spliced(node.into, bound))
+    if isinstance(node, Reshaping):
+        if len(axes) < 2:
+            raise NotationError(
+                f"{node} makes one axis of several, and there is only one here",
+                "pass a tensor with more axes, or rename the one with Rename",
+            )
+        return type(node).over(operand, axes, spliced(node.into, bound))
+    return type(node).over(operand, axes) if axes else operand

@@ -1,0 +1,207 @@
+"""What a statement may be: the checks of one line of mathematics, and its exact form.
+
+Every check raises `NotationError` with the problem and the remedy; its line is that of the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import (
+    Add,
+    Derivative,
+    Expr,
+    Float,
+    Ge,
+    I,
+    Integral,
+    Le,
+    Mul,
+    Piecewise,
+    Product,
+    S,
+    exp,
+    nan,
+    oo,
+    zoo,
+)
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
+from sympy import Sum as SymbolicSum
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from derive.language.choices import Compared
+from derive.language.errors import NotationError
+from derive.language.float_range import exact_number
+from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
+from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
+
+UNDEFINED = (nan, zoo, oo, -oo, I)
+FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
+
+
+def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
+    """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
+    if e.has(*UNDEFINED) or _misplaced_infinity(e):
+        raise NotationError(
+            f"{e} is not a finite real number everywhere",
+            "leave out what is infinite or imaginary; -oo may be a branch of a Piecewise, "
+            "or a side of a comparison",
+        )
+    foreign = sorted(e.atoms(*FOREIGN), key=str)
+    if foreign:
+        kind = type(foreign[0]).__name__
+        raise NotationError(
+            f"{kind} is SymPy's here, and not part of the notation",
+            f"import {kind} from derive" if kind == "Sum" else "write it with Sum and functions",
+        )
+    for choice in e.atoms(Piecewise):
+        if choice.args[-1].cond is not S.true:
+            raise NotationError(
+                f"{choice} has no value where none of its conditions holds",
+                "end it with (..., True)",
+            )
+    picked = {t for hot in e.atoms(OneHot) for t in hot.operand.atoms(Tensor)}
+    for label in (t for t in tensors_in(e) if t.role == "label"):
+        if label not in picked or _outside_one_hot(e, label):
+            raise NotationError(
+                f"{label} is a label: it indexes an axis and is no number to calculate with",
+                f"meet it as OneHot({label}, C), with the axis that it indexes",
+            )
+    for hot in e.atoms(OneHot):
+        if hot.axis in axes_of(hot.operand):
+            raise NotationError(
+                f"{hot}: {hot.operand} lies along {hot.axis}, so it cannot index it",
+                "name the axis that the label is an index of",
+            )
+    for sum_of in e.atoms(Add):
+        _check_sides(sum_of, twins)
+    for total in e.atoms(Sum):
+        _check_factors(total)
+
+
+def _misplaced_infinity(e) -> bool:
+    """Whether -oo stands anywhere but alone in a branch or on one side of a comparison."""
+    if e == MINUS_INFINITY:
+        return True
+    places = isinstance(e, (ExprCondPair, Relational))
+    return any(_misplaced_infinity(a) for a in e.args if not (places and a == MINUS_INFINITY))
+
+
+def may_be_infinite(e: Expr) -> bool:
+    """Whether ``e`` may be -oo: a branch of it is, or it is made of what may be; an exponential of
+    that is a number again.
+    """
+    if e == MINUS_INFINITY or (isinstance(e, Tensor) and e.is_real is None):
+        return True
+    if isinstance(e, Piecewise):
+        return any(may_be_infinite(branch.expr) for branch in e.args)
+    return not isinstance(e, exp) and any(map(may_be_infinite, e.args))
+
+
+def known_signs(e: Expr) -> dict[str, bool]:
+    """What is known of the sign of a statement, so that later powers and logarithms may rely on
+    it.
+    """
+    if may_be_infinite(e):
+        return {"extended_real": True}
+    if e.is_positive:
+        return {"positive": True}
+    return {"nonnegative": True} if e.is_nonnegative else {}
+
+
+def tensors_outside_conditions(e) -> set[Tensor]:
+    """The tensors of which ``e`` is made, without those that are only met in its conditions."""
+    if isinstance(e, Tensor):
+        return {e}
+    parts = [branch.expr for branch in e.args] if isinstance(e, Piecewise) else e.args
+    return set().union(*map(tensors_outside_conditions, parts))
+
+
+def _outside_one_hot(e, label) -> bool:
+    if isinstance(e, OneHot):
+        return False
+    return e == label or any(_outside_one_hot(arg, label) for arg in e.args)
+
+
+def _axis_names(axes) -> str:
+    return ", ".join(sorted(axis.name for axis in axes)) or "no axis"
+
+
+def _check_sides(sum_of: Add, twins) -> None:
+    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer
+    sum.
+    """
+
+    def original(axes):
+        return frozenset(twins.get(axis, axis) for axis in axes)
+
+    sides = [(side, original(axes_of(side))) for side in sum_of.args]
+    everything = frozenset().union(*(axes for _, axes in sides))
+    if any(axes == everything for _, axes in sides):
+        return
+    widest = max(sides, key=lambda side: (len(side[1]), str(side[0])))
+    other = next(side for side in sides if not side[1] <= widest[1])
+    missing = _axis_names(other[1] - widest[1])
+    raise NotationError(
+        f"{sum_of}: axis {missing} is on one side and missing on the other: "
+        f"{other[0]} has {_axis_names(other[1])}, {widest[0]} has {_axis_names(widest[1])}",
+        f"give both the same axes; if every pair is meant, write Broadcast({widest[0]}, {missing})",
+    )
+
+
+def _check_factors(total: Sum) -> None:
+    """A factor that lacks the summed axis and brings an axis of its own was meant to have it."""
+    for term in Add.make_args(total.operand):
+        _check_product(total, Mul.make_args(term))
+
+
+def _check_product(total: Sum, factors) -> None:
+    summed = set(total.axes)
+    for factor in factors:
+        others = frozenset().union(*(axes_of(f) for f in factors if f is not factor))
+        own = axes_of(factor) - others
+        if own and not axes_of(factor) & summed and others & summed:
+            raise NotationError(
+                f"{total}: axis {_axis_names(total.axes)} is on one side and missing on the other: "
+                f"{factor} has only {_axis_names(axes_of(factor))}",
+                f"give {factor} the axis {_axis_names(total.axes)}, or take it out of the Sum",
+            )
+
+
+def without_marks(e):
+    """The expression without `Broadcast`: by name, everything broadcasts."""
+    if isinstance(e, Broadcast):
+        return without_marks(e.operand)
+    if isinstance(e, ArrayNode):
+        return e.on(without_marks(e.operand))
+    return e.func(*map(without_marks, e.args)) if e.has(Broadcast) else e
+
+
+def in_notation(e: Expr) -> Expr:
+    """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
+    e = e.replace(lambda n: isinstance(n, Float), exact_number)
+    e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
+    return e.replace(lambda n: isinstance(n, (PointwiseMax, PointwiseMin)), _choice)
+
+
+def _choice(extreme) -> Expr:
+    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
+    ``torch.clamp``.
+    """
+    sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
+    if sizes:
+        kind = type(extreme).__name__
+        code = "Max(x, C)" if kind == "Max" else "-Max(-x, C)"
+        raise NotationError(
+            f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
+            f"along an axis write {code}, with Max from derive, imported after SymPy",
+        )
+    compare = Ge if isinstance(extreme, PointwiseMax) else Le
+    chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
+    for other in rest:
+        sides = [Compared(side) if side.has(Piecewise) else side for side in (chosen, other)]
+        chosen = Piecewise((chosen, compare(*sides)), (other, True))
+    return chosen

@@ -1,0 +1,1 @@
+"""A closed form is proved."""

@@ -1,0 +1,294 @@
+"""The same derivative on explicit scalars: the forward written out for a small batch, SymPy's own
+``diff``.
+
+In: a `Definition` and a size for every axis. Out: SymPy scalars. Nothing here knows the chain, its
+rules or the identities: a sum is written out term by term, and the derivative is SymPy's. An
+unknown label is a row of indicators (each 0 or 1, one of them 1); so is an unknown arg max, so one
+check covers every label and every order of the entries.
+
+The notation cannot name an entry: renumbering the places along an axis, everywhere at once, changes
+neither the forward nor a closed form. So what holds in one entry, whatever the scalars are, holds
+in every entry that it can be renumbered to, and `representatives` gives one of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+
+from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
+from sympy import Sum as IndexedSum
+
+from derive.language.choices import almost_everywhere, with_args, written_in
+from derive.language.nodes import (
+    ArgMax,
+    ArrayNode,
+    Flatten,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    Reshaping,
+    Sum,
+    Unflatten,
+)
+from derive.language.symbols import Axis, Tensor, axes_of, ordered
+from derive.language.traversal import parts_of
+from derive.notation.definition import Definition
+from derive.zero.exact import Indicator
+
+Index = tuple[int, ...]
+Entries = dict[Index, Expr]
+
+# The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
+# cumulative sum, stays out of this table, and every entry of what holds it is checked.
+INDIFFERENT = (Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten)
+
+
+class LargestOf(Function):
+    """The largest of its arguments.
+
+    Where they differ, its derivative by the k-th is 1 if that is the largest.
+    """
+
+    is_real = True
+
+    def fdiff(self, argindex=1):
+        return selectors(self.args)[argindex - 1]
+
+
+def selectors(entries: tuple[Expr, ...]) -> list[Expr]:
+    """For each entry: 1 if it is the first largest one, else 0."""
+    return indicators(f"largest of {entries}", len(entries), entries)
+
+
+def indicators(group: str, count: int, values: tuple[Expr, ...] = ()) -> list[Expr]:
+    """0/1 symbols of which exactly one is 1: the last is written as 1 minus the others."""
+    free = [Indicator(k, group, values) for k in range(count - 1)]
+    return [*free, Integer(1) - Add(*free)]
+
+
+def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
+    """``e`` with scalars replaced by what they are computed from: which of them is the largest is
+    which of those is.
+    """
+    selected = {}
+    for indicator in {part for part in parts_of(e) if isinstance(part, Indicator)}:
+        values = tuple(with_definitions(value, definitions) for value in indicator.values)
+        if values != indicator.values:
+            place = indicators(indicator.group, len(values), indicator.values).index(indicator)
+            selected[indicator] = selectors(values)[place]
+    return written_in(e, {**definitions, **selected})
+
+
+class TotalDerivative:
+    """The derivative of scalars by one variable: SymPy's ``diff`` of every operation by itself, put
+    together by the chain rule, and of an indexed sum term by term.
+
+    It is what ``e.diff(variable)`` gives. That one asks for the sign and the finiteness of
+    everything that it meets, which takes ten times as long.
+    """
+
+    def __init__(self, variable: Symbol | Indexed):
+        self.variable = variable
+        self.known: dict[Expr, Expr] = {variable: Integer(1)}
+
+    def of(self, e: Expr) -> Expr:
+        if e not in self.known:
+            self.known[e] = self._of(e)
+        return self.known[e]
+
+    def _of(self, e: Expr) -> Expr:
+        if not e.args:
+            return Integer(0)
+        if isinstance(e, IndexedSum):
+            term = self.of(e.function)
+            return e.func(term, *e.limits) if term != 0 else term
+        conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
+        if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
+            return almost_everywhere(e.diff(self.variable))
+        inner = {k: d for k, arg in enumerate(e.args) if (d := self.of(arg)) != 0}
+        if isinstance(e, Add):
+            return Add(*inner.values())
+        return Add(*(Mul(_partial(e, k), d) for k, d in inner.items()))
+
+
+def _partial(e: Expr, k: int) -> Expr:
+    """The derivative of an operation by its k-th operand."""
+    if isinstance(e, LargestOf):
+        return e.fdiff(k + 1)
+    places = [
+        arg if arg.is_Number else Symbol(f"place{i}", real=True) for i, arg in enumerate(e.args)
+    ]
+    operands = dict(zip(places, e.args, strict=True))
+    return _partial_by(e.func(*places), places[k]).xreplace(operands)
+
+
+@lru_cache(maxsize=4096)
+def _partial_by(operation: Expr, place: Symbol) -> Expr:
+    return almost_everywhere(operation.diff(place))
+
+
+def _entry_name(name: str, i: Index) -> str:
+    """``x[1,2]``: brackets are in no name, so that no entry is called as one of another tensor."""
+    return f"{name}[{','.join(str(k + 1) for k in i)}]" if i else name
+
+
+class SmallBatch:
+    """A forward on explicit scalars.
+
+    ``sizes`` gives every axis a number. Tensors named in ``free`` are independent scalars for
+    whatever reads them, instead of being computed: `entries` gives their scalars, `computed` their
+    definitions.
+    """
+
+    def __init__(
+        self, definition: Definition, sizes: Mapping[Axis, int], free: frozenset[str] = frozenset()
+    ):
+        self.definition, self.free = definition, free
+        self.sizes = definition.sizes_from({axis: int(size) for axis, size in sizes.items()})
+        self._entries: dict[str, Entries] = {}
+        self._computed: dict[str, Entries] = {}
+        self._scalars: dict[tuple[Expr, tuple[int, ...]], Expr] = {}
+
+    def indices(self, axes) -> Iterator[Index]:
+        return product(*(range(self.sizes[axis]) for axis in axes))
+
+    def symbols(self, tensor: Tensor) -> Entries:
+        """Independent scalars for the entries of ``tensor``, numbered from 1 as in a book."""
+        signs = {"positive": True} if tensor.is_positive else {}
+        return {
+            i: Symbol(_entry_name(tensor.name, i), real=True, **signs)
+            for i in self.indices(tensor.home)
+        }
+
+    def entries(self, tensor: Tensor) -> Entries:
+        """The scalars that a statement sees when it reads ``tensor``."""
+        name = tensor.name
+        if name not in self._entries:
+            computed = name in self.definition.by_name and name not in self.free
+            self._entries[name] = self.computed(name) if computed else self.symbols(tensor)
+        return self._entries[name]
+
+    def computed(self, name: str) -> Entries:
+        """The definition of a statement, written out."""
+        if name not in self._computed:
+            statement = self.definition.by_name[name]
+            self._computed[name] = self.written_out(statement.expression, statement.tensor.home)
+        return self._computed[name]
+
+    def written_out(self, e: Expr, axes, values: Mapping[str, Entries] | None = None) -> Entries:
+        """``e`` entry by entry along ``axes``; ``values`` holds tensors that are none of the
+        forward.
+        """
+        axes = tuple(axes)
+        return {i: self.scalar(e, axes, i, values) for i in self.indices(axes)}
+
+    def scalar(self, e: Expr, axes, i: Index, values: Mapping[str, Entries] | None = None) -> Expr:
+        """The entry ``i`` of ``e`` along ``axes``."""
+        return self._scalar(e, dict(zip(axes, i, strict=True)), values or {})
+
+    def representatives(self, axes, claim: Expr) -> list[Index]:
+        """Entries along ``axes`` of which every other is a renumbering, for the forward and
+        ``claim``.
+        """
+        axes = tuple(axes)
+        formulas = [claim, *(s.expression for s in self.definition.statements)]
+        if not all(map(self._treats_places_alike, formulas)):
+            return list(self.indices(axes))
+        return [i for i in self.indices(axes) if self._is_numbered_first(axes, i)]
+
+    def _treats_places_alike(self, e: Expr) -> bool:
+        """Whether no place along an axis of open size is singled out."""
+        return all(
+            type(node) in INDIFFERENT
+            and (not isinstance(node, Reshaping) or self._is_counted_as_declared(node))
+            for node in e.atoms(ArrayNode)
+        )
+
+    def _is_counted_as_declared(self, node: Reshaping) -> bool:
+        """An axis that is flattened in two orders has no renumbering that suits both."""
+        parts = node.binds if isinstance(node, Flatten) else node.brings
+        declared = dict(self.definition.flattened).get(self.definition.size(node.flat))
+        return tuple(map(self.definition.size, parts)) == declared
+
+    def _is_numbered_first(self, axes: tuple[Axis, ...], i: Index) -> bool:
+        """Whether the places along each axis are met in the order 0, 1, 2, ...
+
+        Axes of one size (a renamed axis, the parts of a flattened one) are renumbered together.
+        """
+        met: dict[Axis, int] = {}
+        for axis, place in zip(axes, i, strict=True):
+            for part, inner in self._places(axis, place):
+                if part.length is not None:
+                    continue  # its places may be named one by one: OneHot(0, Gate)
+                if inner > met.get(part, 0):
+                    return False
+                met[part] = max(met.get(part, 0), inner + 1)
+        return True
+
+    def _places(self, axis: Axis, place: int) -> list[tuple[Axis, int]]:
+        """The axes that ``axis`` was flattened from, each with its place; itself, if it was not."""
+        axis, found = self.definition.size(axis), []
+        for part in reversed(dict(self.definition.flattened).get(axis, ())):
+            place, inner = divmod(place, self.sizes[part])
+            found = self._places(part, inner) + found
+        return found or [(axis, place)]
+
+    def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
+        """What stands in several places, or is read at several, is written out once."""
+        if values or not e.args or isinstance(e, Tensor):
+            return self._written_out(e, at, values)
+        place = e, tuple(at[axis] for axis in ordered(axes_of(e)))
+        if place not in self._scalars:
+            self._scalars[place] = self._written_out(e, at, values)
+        return self._scalars[place]
+
+    def _written_out(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
+        if isinstance(e, Tensor):
+            entries = values[e.name] if e.name in values else self.entries(e)
+            return entries[tuple(at[axis] for axis in e.axes)]
+        if isinstance(e, Axis):
+            return Integer(self.sizes[e])
+        if isinstance(e, Sum):
+            return Add(
+                *(
+                    self._scalar(e.operand, {**at, **dict(zip(e.axes, i, strict=True))}, values)
+                    for i in self.indices(e.axes)
+                )
+            )
+        if isinstance(e, Reshaping):
+            return self._scalar(e.operand, at | self._counted(e, at), values)
+        if isinstance(e, Max):
+            return LargestOf(*self._row(e, at, values))
+        if isinstance(e, Position):
+            return Integer(at[e.axis])
+        if isinstance(e, OneHot):
+            return self._one_hot(e, at, values)
+        return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
+
+    def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
+        """Where the entry ``at`` stands in the operand: the same place in the row of all."""
+        place = 0
+        for axis in e.brings:
+            place = place * self.sizes[axis] + at[axis]
+        inside = {}
+        for axis in reversed(e.binds):
+            place, inside[axis] = divmod(place, self.sizes[axis])
+        return inside
+
+    def _row(self, e, at, values) -> tuple[Expr, ...]:
+        (axis,) = e.axes
+        return tuple(
+            self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
+        )
+
+    def _one_hot(self, e: OneHot, at, values) -> Expr:
+        if e.operand.is_Integer:
+            return Integer(int(e.operand == at[e.axis]))
+        if isinstance(e.operand, ArgMax):
+            return selectors(self._row(e.operand, at, values))[at[e.axis]]
+        place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)
+        group = f"{e.operand.name}[{place}] of {self.definition.size(e.axis)}"
+        return indicators(group, self.sizes[e.axis])[at[e.axis]]

@@ -1,0 +1,231 @@
+"""Between which numbers a value lies, as far as its definition tells: interval arithmetic (Moore
+1966) over the named values of a forward.
+
+``1 + exp(-x)`` is at least 1, so that it may be divided by; ``tanh(x)/t`` with ``t`` above 1 is
+never large, so that its exponential needs no shift. Nothing is assumed of how values hang together:
+``x - x`` lies anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import exp as exponential
+from math import inf, log, pi
+
+from sympy import Add, Expr, Mul, Piecewise, Pow, exp
+
+from derive.language.nodes import Max, OneHot, Reshaping, Sum
+from derive.language.symbols import Tensor
+
+HELD = 1e300  # larger numbers are taken for anything
+MODERATE = 40.0  # exp(2*40) is a number of single precision
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """All numbers from ``low`` to ``high``, either of which may be infinite."""
+
+    low: float = -inf
+    high: float = inf
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
+
+    def __mul__(self, other: Bounds) -> Bounds:
+        ends = [_product(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Bounds(min(ends), max(ends))
+
+    def union(self, other: Bounds) -> Bounds:
+        return Bounds(min(self.low, other.low), max(self.high, other.high))
+
+    def intersection(self, other: Bounds) -> Bounds:
+        return Bounds(max(self.low, other.low), min(self.high, other.high))
+
+    def through(self, growing: Callable[[float], float]) -> Bounds:
+        return Bounds(growing(self.low), growing(self.high))
+
+    def power(self, exponent: Expr) -> Bounds:
+        """To a number; anywhere where that is of no use."""
+        if exponent.is_Integer and exponent.is_even and exponent.is_positive:
+            ends = abs(self.low), abs(self.high)
+            least = 0.0 if self.low <= 0 <= self.high else min(ends)
+            return Bounds(least, max(ends)).through(lambda x: _power(x, int(exponent)))
+        if exponent.is_Integer and exponent.is_positive:
+            return self.through(lambda x: _power(x, int(exponent)))
+        if exponent.is_Integer and self.is_away_from_zero:
+            inverse = Bounds(1 / self.high, 1 / self.low)
+            return inverse if exponent == -1 else inverse.power(-exponent)
+        if exponent.is_number and self.low >= 0:
+            ends = [_power(x, float(exponent)) for x in (self.low, self.high)]
+            return Bounds(min(ends), max(ends))
+        return NONNEGATIVE if self.low >= 0 else ANYWHERE
+
+    @property
+    def is_away_from_zero(self) -> bool:
+        """Whether they may be divided by: none of them is 0, or becomes it for being small."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether neither end is infinite."""
+        return -inf < self.low and self.high < inf
+
+    @property
+    def is_moderate(self) -> bool:
+        """Whether exponentials of them, and products of two such, neither overflow nor vanish."""
+        return self.low >= -MODERATE and self.high <= MODERATE
+
+
+ANYWHERE, NONNEGATIVE = Bounds(), Bounds(0.0)
+UNIT, AROUND = Bounds(0.0, 1.0), Bounds(-1.0, 1.0)
+IMAGES = {  # of functions, wherever they are taken
+    "tanh": AROUND,
+    "erf": AROUND,
+    "sin": AROUND,
+    "cos": AROUND,
+    "sign": AROUND,
+    "erfc": Bounds(0.0, 2.0),
+    "atan": Bounds(-pi / 2, pi / 2),
+    "cosh": Bounds(1.0),
+    "Abs": NONNEGATIVE,
+}
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Between which numbers the values of a forward lie, of which ``definition_of`` has the
+    definitions; ``known`` has what was found, by name: along other axes it is the same.
+    """
+
+    definition_of: Callable[[Tensor], Expr | None]
+    known: dict[str, Bounds] = field(default_factory=dict)
+
+    def of(self, tensor: Tensor) -> Bounds:
+        if tensor.name not in self.known:
+            definition = self.definition_of(tensor)
+            if definition is None:  # an input, or not defined yet
+                return _signed(tensor)
+            self.known[tensor.name] = _signed(tensor).intersection(bounds(definition, self))
+        return self.known[tensor.name]
+
+
+def bounds(e: Expr, ranges: Ranges) -> Bounds:
+    """Between which numbers ``e`` lies, a term or factor whatever the others are."""
+    if e.is_number:
+        held = e.is_real and abs(e) < HELD
+        return Bounds(float(e), float(e)) if held else ANYWHERE
+    if isinstance(e, Tensor):
+        return ranges.of(e)
+    if isinstance(e, OneHot):
+        return UNIT
+    found = _signed(e)
+    if isinstance(e, Piecewise):
+        cases = [bounds(value, ranges) for value, _ in e.args]
+        first, *others = cases
+        for other in others:
+            first = first.union(other)
+        return found.intersection(first)
+    if isinstance(e, (Max, Reshaping)):
+        return bounds(e.operand, ranges)
+    if isinstance(e, Sum):
+        if _has_a_one(e, ranges):
+            return Bounds(1.0)
+        return found.intersection(_summed(bounds(e.operand, ranges)))
+    if isinstance(e, Pow) and e.exp.is_number:
+        return found.intersection(bounds(e.base, ranges).power(e.exp))
+    if isinstance(e, Mul) and _is_share(e, ranges):
+        return UNIT
+    if e.is_Add and (most := _largest_below_exponential(e)) is not None:
+        found = found.intersection(Bounds(high=most))
+    if e.is_Add or isinstance(e, Mul):
+        first, *others = (bounds(arg, ranges) for arg in e.args)
+        for other in others:
+            first = first + other if e.is_Add else first * other
+        return found.intersection(first)
+    name = type(e).__name__
+    if name in ("exp", "log"):
+        inside = bounds(e.args[0], ranges)
+        return inside.through(_exponential if name == "exp" else _logarithm)
+    return found.intersection(IMAGES.get(name, ANYWHERE))
+
+
+def _largest_below_exponential(e: Add) -> float | None:
+    """The largest that ``a*u - b*exp(u)`` can be, if ``e`` is that: where its derivative is 0."""
+    for term in e.args if len(e.args) == 2 else ():
+        factor, function = term.as_coeff_Mul()
+        rest, other = (e - term).as_coeff_Mul()
+        if isinstance(function, exp) and factor.is_negative:
+            slope, argument = function.exp.as_coeff_Mul()
+            if other == argument and (rest / slope).is_positive:
+                a, b = float(rest / slope), -float(factor)
+                return a * (log(a / b) - 1)
+    return None
+
+
+def _has_a_one(total: Sum, ranges: Ranges) -> bool:
+    """Whether ``total`` is of exponentials of entries minus the largest of them: one of those is 1,
+    and none negative.
+    """
+
+    def defined(e: Expr) -> Expr:
+        definition = ranges.definition_of(e) if isinstance(e, Tensor) else None
+        return e if definition is None else defined(definition)
+
+    term = defined(total.operand)
+    terms = Add.make_args(defined(term.exp)) if isinstance(term, exp) else ()
+    for subtracted in terms:
+        largest, entry = defined(-subtracted), Add(*(t for t in terms if t != subtracted))
+        axes: set = set()
+        while isinstance(largest, Max):
+            axes, largest = axes | set(largest.axes), defined(largest.operand)
+        if axes == set(total.axes) and defined(entry) == largest:
+            return True
+    return False
+
+
+def _is_share(e: Mul, ranges: Ranges) -> bool:
+    """Whether ``e`` is one of the terms of a sum, over that and more, where none is negative."""
+    for divisor in (f.base for f in e.args if isinstance(f, Pow) and f.exp == -1):
+        definition = ranges.definition_of(divisor) if isinstance(divisor, Tensor) else None
+        terms = Add.make_args(divisor if definition is None else definition)
+        of_terms = (t.operand if isinstance(t, Sum) else t for t in terms)
+        if e * divisor in of_terms:
+            return all(bounds(term, ranges).low >= 0 for term in (e * divisor, *terms))
+    return False
+
+
+def _signed(e: Expr) -> Bounds:
+    """What SymPy knows of the sign."""
+    if e.is_nonnegative:
+        return NONNEGATIVE
+    return Bounds(high=0.0) if e.is_nonpositive else ANYWHERE
+
+
+def _summed(operand: Bounds) -> Bounds:
+    """Of any number of them, none included."""
+    return Bounds(0.0 if operand.low >= 0 else -inf, 0.0 if operand.high <= 0 else inf)
+
+
+def _product(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _power(x: float, exponent: float) -> float:
+    if x == 0 and exponent < 0:
+        return inf
+    try:
+        return x**exponent
+    except OverflowError:
+        return inf
+
+
+def _exponential(x: float) -> float:
+    try:
+        return exponential(x)
+    except OverflowError:
+        return inf
+
+
+def _logarithm(x: float) -> float:
+    return log(x) if 0 < x < inf else (-inf if x <= 0 else inf)

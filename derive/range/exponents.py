@@ -1,0 +1,115 @@
+"""What the definitions of values say about an exponent: whether it is at most zero, and what it is
+in earlier values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, cosh, exp, expand, log, nan, zoo
+
+from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.language.symbols import Tensor, is_number_or_size, tensors_in
+from derive.range.bounds import Bounds, Ranges, bounds
+from derive.zero.positive import is_positive
+
+
+class Definitions:
+    """The definitions of the values of a forward, by name."""
+
+    def __init__(self, known: Mapping[str, Expr]):
+        self.known = known
+        self.ranges = Ranges(self.definition_of)
+
+    def is_nonpositive(self, u: Expr) -> bool:
+        """Whether ``u`` is at most zero by its form: an entry minus the largest of its row."""
+        if u.is_nonpositive:
+            return True
+        u = expand(u)
+        for term in Add.make_args(u):
+            coefficient, node = term.as_independent(Tensor, as_Add=False)
+            definition = self.definition_of(node)
+            if isinstance(definition, Add) or _is_multiple(definition):
+                return self.is_nonpositive(u + coefficient * (definition - node))
+            for bound in self._bounds(node, below=bool(coefficient.is_negative)):
+                rest = expand(u - coefficient * (node - bound))
+                if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
+                    return True
+        return False
+
+    def bounds(self, e: Expr) -> Bounds:
+        """Between which numbers ``e`` lies."""
+        return bounds(e, self.ranges)
+
+    def _bounds(self, node: Expr, below: bool) -> list[Expr]:
+        """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
+        if (definition := self.definition_of(node)) is not None:
+            return self._bounds(definition, below)
+        if isinstance(node, Piecewise):
+            values = [value for value, _ in node.args]
+            return values if is_extreme(node, largest=below) else []
+        if isinstance(node, Max) and below:
+            return [node.operand, *self._bounds(node.operand, below)]
+        if isinstance(node, log) and below:
+            return self._exponents_in(node.args[0])
+        return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
+
+    def _exponents_in(self, e: Expr) -> list[Expr]:
+        """Exponents of the exponentials that a positive sum has as whole terms."""
+        if (definition := self.definition_of(e)) is not None:
+            return self._exponents_in(definition)
+        if isinstance(e, Sum):
+            return self._exponents_in(e.operand)
+        if isinstance(e, Add) and all(map(is_positive, e.args)):
+            return [k for term in e.args for k in self._exponents_in(term)]
+        return [e.exp] if isinstance(e, exp) else []
+
+    def unfolded(self, e: Expr) -> Expr:
+        """``e`` with the values in it that are made of exponentials entry by entry written out."""
+        found = {t: self._pointwise(t) for t in tensors_in(e)}
+        return e.xreplace({t: inside for t, inside in found.items() if inside.has(exp, cosh)})
+
+    def _pointwise(self, e: Expr) -> Expr:
+        """``e`` with its values written out, but for those that have sums in them. What a function
+        is taken of stays under its name, a logarithm apart: no factor comes out of a function.
+        """
+        if isinstance(e, (Add, Mul, Pow, log)):
+            inside = {arg: self._pointwise(arg) for arg in e.args}
+            return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
+        definition = self.definition_of(e)
+        if definition is None or definition.has(Reduction, Reshaping, Piecewise):
+            return e
+        return self._pointwise(definition)
+
+    def definition_of(self, node: Expr) -> Expr | None:
+        """The definition of a value, along the axes along which it is met; None for all else."""
+        if not isinstance(node, Tensor) or node.name not in self.known:
+            return None
+        met = dict(zip(node.home, node.axes, strict=True))
+        return renamed(self.known[node.name], met)
+
+
+def _is_multiple(e: Expr | None) -> bool:
+    """Whether ``e`` is a number times something."""
+    return isinstance(e, Mul) and not isinstance(e.as_independent(Tensor, as_Add=False)[1], Mul)
+
+
+def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
+    """The larger, or the smaller, of two as a choice; |a| is the larger of a and -a.
+
+    Neither may hold a choice itself, which SymPy would move out of the condition.
+    """
+    if largest and expand(a + b) == 0:
+        return Abs(a)
+    if all(e == 0 or e.could_extract_minus_sign() for e in (a, b)):
+        return -extreme(-a, -b, not largest)
+    a, b = sorted((a, b), key=lambda e: (is_number_or_size(e), e.sort_key()))
+    return Piecewise((a, a >= b if largest else a <= b), (b, True))
+
+
+def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
+    """Whether a choice is the larger, or the smaller, of two values."""
+    values = [value for value, _ in choice.args]
+    if len(values) != 2 or any(value.has(Piecewise, nan, zoo) for value in values):
+        return False
+    return choice == extreme(*values, largest=largest)

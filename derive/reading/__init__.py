@@ -1,0 +1,16 @@
+"""Reading a formula: text in, expressions in named axes out.
+
+source.py        the text, bounded and parsed; refusals.py: where and why something is not read
+names.py         what a name means; vocabulary.py: what a call means
+values.py        an expression with torch's dimensions; operations.py and the tables of torch's
+                 functions: functions, reductions, shaping, making, products, picking
+notation.py      the project's own nodes; indexing.py, expressions.py: what a syntax node means
+lines.py, memory.py, program.py   several lines: assignments, and what shares its storage
+reader.py        all of it: a text becomes claims
+"""
+
+from derive.reading.reader import Claim as Claim
+from derive.reading.reader import Reading as Reading
+from derive.reading.reader import read as read
+from derive.reading.refusals import Misaligned as Misaligned
+from derive.reading.refusals import NotUnderstood as NotUnderstood

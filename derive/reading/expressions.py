@@ -1,0 +1,323 @@
+"""Reads one expression of a syntax tree: a table of the nodes that are understood, and no other.
+
+No name of a text is ever looked up in Python: names in `Names` and the tables of operations.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sympy import Eq, Expr, Ne, pi
+
+from derive.reading import functions as arithmetic
+from derive.reading.functions import SYMPYS, chosen, related
+from derive.reading.indexing import indexed
+from derive.reading.names import Names, exact
+from derive.reading.notation import CALLS, Notation
+from derive.reading.operations import Dtype, Extremes, Operation
+from derive.reading.picking import compared_to_ignored, equal_to_count
+from derive.reading.products import matmul
+from derive.reading.refusals import Refusal, Unplaced, printable
+from derive.reading.source import Source
+from derive.reading.values import (
+    COUNT,
+    IGNORED,
+    INDEX,
+    MASK,
+    NUMBER,
+    Space,
+    Value,
+    added,
+    multiplied,
+    negated,
+    pointwise,
+)
+from derive.reading.vocabulary import (
+    ATTRIBUTES,
+    BUILTINS,
+    DTYPES,
+    FILLS,
+    MODULES,
+    OPERATIONS,
+    RELATIONS,
+    allowed,
+    filled_with,
+    meant,
+    operation,
+)
+
+
+class Expressions:
+    """Reads expressions. ``local`` gives what the text assigned to a name, or None; ``write`` is
+    told of an operation that writes into its tensor.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        space: Space,
+        names: Names,
+        local: Callable[[str], Any],
+        write: Callable[[ast.AST, Value, Value], Value],
+    ):
+        self.source, self.space, self.names = source, space, names
+        self.local, self.write = local, write
+        self.notation = Notation(space, names, self.read, local)
+
+    def read(self, node: ast.AST):
+        """The meaning of a node: a `Value`, or what Python would pass to a function."""
+        try:
+            reader = READERS.get(type(node))
+            if reader is None:
+                problem, remedy = FOREIGN.get(type(node), ("this is not read", ""))
+                raise Refusal(problem, remedy or "write one expression in tensors")
+            return reader(self, node)
+        except Unplaced as error:
+            error.node = error.node or node
+            raise
+
+    def value(self, node: ast.AST) -> Value:
+        """The meaning of a node that is a tensor or a number."""
+        value = self.read(node)
+        if isinstance(value, Value):
+            return value
+        if isinstance(value, Extremes):
+            raise Refusal("this is a pair", "write .values or .indices behind it", node)
+        raise Refusal("this is no tensor and no number", "write one expression", node)
+
+    # Leaves
+
+    def _constant(self, node: ast.Constant):
+        if node.value is None or node.value is Ellipsis or isinstance(node.value, (bool, str)):
+            return node.value
+        if isinstance(node.value, (int, float)):
+            return exact(self.source.written(node))
+        raise Refusal("this is not a number that is read", "numbers are real: 2, 0.5, 1e-5")
+
+    def _name(self, node: ast.Name):
+        found = self.local(node.id)
+        if found is None:
+            found = self.names.value(node.id, self.space)
+        if found is not None:
+            return found
+        if node.id in MODULES or node.id in ("np", "numpy", "nn"):
+            raise Refusal(f"{node.id} is a module", "write torch.exp(x)")
+        if node.id in OPERATIONS or node.id in CALLS:
+            raise Refusal(f"{node.id} is a function", f"call it: {node.id}(...)")
+        raise Refusal(f"there is no {printable(node.id)}", self.names.remedy(node.id))
+
+    def _tuple(self, node: ast.Tuple | ast.List) -> tuple:
+        return tuple(self.read(item) for item in node.elts)
+
+    # Arithmetic
+
+    def _binary(self, node: ast.BinOp) -> Value:
+        operate = BINARY.get(type(node.op))
+        if operate is None:
+            problem, remedy = NO_OPERATORS[type(node.op)]
+            raise Refusal(problem, remedy)
+        return self.combined(operate, self.value(node.left), self.value(node.right))
+
+    def combined(self, operate: Callable, a: Value, b: Value) -> Value:
+        if a.kind == b.kind == MASK and operate in (added, arithmetic.subtracted):
+            raise Refusal("torch adds bools as bools", "make them numbers: (x > 0).float()")
+        return operate(self.space, a, b)
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        x = self.value(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return x
+        if isinstance(node.op, ast.USub) and x.kind != MASK:
+            return negated(self.space, x)
+        if isinstance(node.op, ast.Invert) and x.kind == MASK:
+            return pointwise(self.space, lambda e: 1 - e, [x], kind=MASK)
+        raise Refusal("this sign is not read here", "-x of numbers, ~(x > 0) of comparisons")
+
+    def _compare(self, node: ast.Compare) -> Value:
+        if len(node.ops) != 1 or type(node.ops[0]) not in RELATIONS:
+            raise Refusal("one comparison at a time is read", "write (x > 0) * (x < 1)")
+        a, b = self.value(node.left), self.value(node.comparators[0])
+        relation = RELATIONS[type(node.ops[0])]
+        if {a.kind, b.kind} == {INDEX, COUNT} and relation is Eq:
+            return equal_to_count(self.space, *((a, b) if a.kind == INDEX else (b, a)))
+
+        if {a.kind, b.kind} == {INDEX, IGNORED} and relation in (Eq, Ne):
+            return compared_to_ignored(self.space, a if a.kind == INDEX else b, relation is Eq)
+
+        def build(x: Expr, y: Expr) -> Expr:
+            return chosen((1, related(relation, x, y)), (0, True))
+
+        return pointwise(self.space, build, [a, b], kind=MASK)
+
+    # Names behind a dot
+
+    def module(self, node: ast.AST) -> str | None:
+        """The module that a dotted name stands for."""
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or self.local(node.id) is not None:
+            return None
+        if self.names.value(node.id, self.space) is not None:
+            return None
+        path = ".".join([node.id, *reversed(parts)])
+        if node.id in ("np", "numpy"):
+            raise Refusal("numpy is not read", "write it with torch: torch.exp(x), x.sum(0)", node)
+        return MODULES.get(path)
+
+    def _attribute(self, node: ast.Attribute):
+        module = self.module(node.value)
+        if module in ("torch", "math") and node.attr == "pi":
+            return Value(pi, kind=NUMBER)
+        if module == "torch" and node.attr in DTYPES:
+            return Dtype()
+        if module is not None:
+            operation(module, node.attr)
+            raise Refusal(f"{printable(node.attr)} is a function", "call it with its argument")
+        x = self.read(node.value)
+        if isinstance(x, Extremes) and node.attr in ("values", "indices"):
+            return x.values if node.attr == "values" else x.indices
+        if not isinstance(x, Value) or x.kind == NUMBER or node.attr not in ATTRIBUTES:
+            raise self._no_attribute(node, x)
+        return ATTRIBUTES[node.attr](self.space, x)
+
+    def _no_attribute(self, node: ast.Attribute, x) -> Refusal:
+        name = printable(node.attr)
+        if node.attr.startswith("_"):
+            problem, remedy = f"{name} is not read", "names that begin with _ are Python's own"
+        elif node.attr == "grad":
+            problem, remedy = f"{name} is not read", "the gradient of x is called dx"
+        elif isinstance(x, Value) and x.kind == NUMBER:
+            problem, remedy = f"a number has no {name}", "write it on a tensor"
+        elif isinstance(x, Extremes):
+            problem, remedy = f"a pair has no {name}", "write .values or .indices first"
+        elif node.attr in OPERATIONS and "method" in OPERATIONS[node.attr].forms:
+            problem, remedy = f"{name} is a function", f"call it: .{name}(...)"
+        else:
+            problem, remedy = f"there is no .{name}", allowed(node.attr, "method")
+        return Refusal(problem, remedy, node)
+
+    # Calls
+
+    def _call(self, node: ast.Call):
+        func = node.func
+        if isinstance(func, ast.Name):
+            return self._bare_call(node, func.id)
+        if not isinstance(func, ast.Attribute):
+            if isinstance(func, (ast.BinOp, ast.Call, ast.Constant)):
+                raise Refusal("two values stand side by side", "is a * missing?")
+            raise Refusal("this cannot be called", "call torch's functions: torch.exp(x), x.sum(0)")
+        module = self.module(func.value)
+        if module is not None:
+            return self._applied(operation(module, func.attr, func), func.attr, [], node)
+        x = self.read(func.value)
+        if not isinstance(x, Value) or x.kind == NUMBER:
+            raise self._no_attribute(func, x)
+        return self._method(node, func, x)
+
+    def _method(self, node: ast.Call, func: ast.Attribute, x: Value):
+        name = func.attr
+        written = name.endswith("_") and name not in OPERATIONS
+        if written and name in FILLS:
+            if len(node.args) != FILLS[name] or node.keywords:
+                raise Refusal(f"{name} takes other arguments", "write .zero_(), .fill_(2)")
+            new = filled_with(self.space, x, *map(self.value, node.args))
+            return self.write(func, x, new)
+        found = OPERATIONS.get(name.removesuffix("_") if written else name)
+        if found is None or "method" not in found.forms:
+            raise self._no_attribute(func, x)
+        result = self._applied(found, name, [x], node)
+        return self.write(func, x, result) if written else result
+
+    def _applied(self, found: Operation, name: str, first: list, node: ast.Call):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise Refusal("* in front of an argument is not read", "write the arguments out")
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise Refusal("** in front of an argument is not read", "write the arguments out")
+        arguments = [*first, *(self.read(argument) for argument in node.args)]
+        keywords = {keyword.arg: self.read(keyword.value) for keyword in node.keywords}
+        return found.apply(name, self.space, arguments, keywords)
+
+    def _bare_call(self, node: ast.Call, name: str):
+        if self.local(name) is not None or self.names.value(name, self.space) is not None:
+            raise Refusal(f"{printable(name)} is no function", "is a * missing?")
+        if name in CALLS:
+            return self.notation.call(node)
+        if name in BUILTINS:
+            return self._builtin(node, name)
+        found = OPERATIONS.get(SYMPYS.get(name, name))
+        if found is not None and "F" in found.forms:
+            return self._applied(found, name, [], node)
+        if found is not None:
+            raise Refusal(f"{name} is Python's own here", f"write torch.{name}(...)")
+        known = sorted([*CALLS, *BUILTINS, *(n for n in OPERATIONS if "F" in OPERATIONS[n].forms)])
+        raise Refusal(f"there is no function {printable(name)}", meant(name, known))
+
+    def _builtin(self, node: ast.Call, name: str) -> Value:
+        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            raise Refusal(f"{name} takes one argument here", f"write {BUILTINS[name].usage}")
+        return BUILTINS[name].apply(self.space, self.read(node.args[0]))
+
+    def _subscript(self, node: ast.Subscript):
+        return indexed(self, node)
+
+
+def _both(space: Space, a: Value, b: Value) -> Value:
+    return pointwise(space, lambda x, y: x * y, masks(a, b), kind=MASK)
+
+
+def _either(space: Space, a: Value, b: Value) -> Value:
+    return pointwise(space, lambda x, y: x + y - x * y, masks(a, b), kind=MASK)
+
+
+def masks(*values: Value) -> list[Value]:
+    if any(value.kind != MASK for value in values):
+        raise Refusal("& and | take comparisons", "write (x > 0) & (x < 1)")
+    return list(values)
+
+
+BINARY: Mapping[type, Callable] = {
+    ast.Add: added,
+    ast.Sub: arithmetic.subtracted,
+    ast.Mult: multiplied,
+    ast.Div: arithmetic.divided,
+    ast.Pow: arithmetic.power,
+    ast.MatMult: matmul,
+    ast.BitAnd: _both,
+    ast.BitOr: _either,
+}
+NO_OPERATORS = {
+    ast.BitXor: ("^ is no power", "a power is written with **: x**2"),
+    ast.FloorDiv: ("// rounds", "write /"),
+    ast.Mod: ("% is not read", "write the formula without it"),
+    ast.LShift: ("<< is not read", "write the formula without it"),
+    ast.RShift: (">> is not read", "write the formula without it"),
+}
+READERS: Mapping[type, Callable] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Tuple: Expressions._tuple,
+    ast.List: Expressions._tuple,
+    ast.BinOp: Expressions._binary,
+    ast.UnaryOp: Expressions._unary,
+    ast.Compare: Expressions._compare,
+    ast.Attribute: Expressions._attribute,
+    ast.Call: Expressions._call,
+    ast.Subscript: Expressions._subscript,
+}
+FOREIGN = {
+    ast.Lambda: ("a function of one's own is not read", "write the expression itself"),
+    ast.NamedExpr: (":= is not read", "give it a line of its own"),
+    ast.IfExp: ("if is not read in an expression", "write torch.where(x > 0, a, b)"),
+    ast.BoolOp: ("and, or are not read", "write (x > 0) & (x < 1)"),
+    ast.ListComp: ("a comprehension is not read", "write it with tensors"),
+    ast.SetComp: ("a comprehension is not read", "write it with tensors"),
+    ast.DictComp: ("a comprehension is not read", "write it with tensors"),
+    ast.GeneratorExp: ("a comprehension is not read", "write it with tensors"),
+    ast.JoinedStr: ("text is not read", "write one expression in tensors"),
+    ast.Starred: ("* in front of a value is not read", "write the values out"),
+    ast.Slice: ("a slice is not read here", "write x[:, None]"),
+}

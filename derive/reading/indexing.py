@@ -1,0 +1,120 @@
+"""What stands in square brackets: dimensions of size 1, picked entries, shapes and pairs."""
+
+from __future__ import annotations
+
+import ast
+
+from derive.language.symbols import Axis, Tensor
+from derive.reading.operations import Extremes, integer
+from derive.reading.picking import picked
+from derive.reading.refusals import Refusal
+from derive.reading.shaping import relaid
+from derive.reading.values import COUNT, INDEX, MASK, NUMBER, Space, Value
+
+FIRST = "0"  # the only entry of a dimension of size 1
+REMEDY = "x[:, None], x[range(n), labels], table[labels] and x.shape[0] are read"
+
+
+def indexed(reader, node: ast.Subscript):
+    """``x[...]``, read by ``reader``."""
+    x = reader.read(node.value)
+    if isinstance(x, Extremes):
+        x = (x.values, x.indices)
+    if isinstance(x, tuple):
+        return _of_tuple(reader, x, node.slice)
+    if not isinstance(x, Value) or x.kind == NUMBER:
+        raise Refusal("this cannot be indexed", REMEDY)
+    axes = _axes(reader, x, node.slice)
+    if axes is not None:
+        met = x.expression.along(axes)
+        return Value(met, axes, by_name=True, storage=x.storage)
+    items = items_of(reader, node.slice)
+    if any(isinstance(item, Value) for item in items):
+        return picked(reader.space, x, advanced(items, x))
+    return spread(reader.space, x, items)
+
+
+def _of_tuple(reader, items: tuple, index: ast.AST):
+    if isinstance(index, ast.Slice):
+        ends = [
+            None if end is None else integer(reader.read(end), "the index")
+            for end in (index.lower, index.upper)
+        ]
+        if index.step is None:
+            return items[slice(*ends)]
+    place = integer(reader.read(index), "the index")
+    if not -len(items) <= place < len(items):
+        raise Refusal(f"there is no entry {place} of {len(items)}", "count from 0, or from -1")
+    return items[place]
+
+
+def _axes(reader, x: Value, index: ast.AST) -> tuple[Axis, ...] | None:
+    """The axes of ``x[M, D]``, as the project prints a tensor that is met along other axes."""
+    names = index.elts if isinstance(index, ast.Tuple) else [index]
+    if not isinstance(x.expression, Tensor) or len(names) != len(x.expression.home):
+        return None
+    if not all(isinstance(name, ast.Name) and reader.local(name.id) is None for name in names):
+        return None
+    made = {axis.name: axis for axis in reader.space.definition.axes}
+    axes = tuple(made.get(name.id) for name in names)
+    if not axes or None in axes or any(n.id in reader.names.tensors for n in names):
+        return None
+    sizes = zip(axes, x.expression.home, strict=True)
+    if len(set(axes)) != len(axes) or any(
+        reader.space.size(a) != reader.space.size(home) for a, home in sizes
+    ):
+        raise Refusal("the axes in brackets have other sizes", "name axes of the same sizes")
+    return axes
+
+
+def items_of(reader, index: ast.AST) -> list:
+    """What stands in the brackets, by dimension: ':', None, ..., `FIRST` or an index."""
+    items: list = []
+    for node in index.elts if isinstance(index, ast.Tuple) else [index]:
+        if isinstance(node, ast.Slice):
+            if node.lower or node.upper or node.step:
+                raise Refusal("a part of a dimension is not read", REMEDY, node)
+            items.append(":")
+            continue
+        item = reader.read(node)
+        kind = item.kind if isinstance(item, Value) else None
+        if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK):
+            items.append(item)
+        elif kind == NUMBER and item.expression in (0, -1):
+            items.append(FIRST)
+        else:
+            raise Refusal("this is no index that is read", REMEDY, node)
+    return items
+
+
+def advanced(items: list, x: Value) -> list[Value]:
+    """The indices of leading dimensions; what follows is whole."""
+    count = next((i for i, item in enumerate(items) if not isinstance(item, Value)), len(items))
+    rest = items[count:]
+    if any(item not in (":", Ellipsis) for item in rest if not isinstance(item, Value)) or any(
+        isinstance(item, Value) for item in rest
+    ):
+        raise Refusal("indices stand for the leading dimensions", REMEDY)
+    if count == 0 or len(items) - rest.count(Ellipsis) > len(x.dims):
+        raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
+    return items[:count]
+
+
+def spread(space: Space, x: Value, items: list) -> Value:
+    """``x[:, None]``: None is a new dimension of size 1, and 0 leaves one out."""
+    space.by_position = True
+    met = sum(item in (":", FIRST) for item in items)
+    if items.count(Ellipsis) > 1 or met > len(x.dims):
+        raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
+    if Ellipsis not in items:
+        items = [*items, Ellipsis]
+    place = items.index(Ellipsis)
+    items = [*items[:place], *[":"] * (len(x.dims) - met), *items[place + 1 :]]
+    left, dims = iter(x.dims), []
+    for item in items:
+        axis = None if item is None else next(left)
+        if item == FIRST and axis is not None:
+            raise Refusal(f"one entry along {axis} is not read", REMEDY)
+        if item != FIRST:
+            dims.append(axis)
+    return relaid(x, dims)

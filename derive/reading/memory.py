@@ -1,0 +1,121 @@
+"""The tensors of a text in memory: names that share one, and lines that write into it.
+
+``a = b`` is the same tensor twice, ``a += c`` changes both, and a view of a tensor changes with it.
+Where that cannot be followed a line is refused, with ``.clone()`` as the remedy.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from derive.reading.names import FORWARD, Names
+from derive.reading.operations import same_shape
+from derive.reading.refusals import Misaligned, Mismatch, Refusal, printable
+from derive.reading.source import Source
+from derive.reading.values import NUMBER, Space, Value
+
+Version = tuple[int, int]
+
+
+@dataclass(eq=False)
+class Cell:
+    """A tensor in memory: several names may be bound to it, and lines write into it.
+
+    ``broken`` says why it holds nothing that could be read; ``line`` is the last one that wrote.
+    """
+
+    serial: int
+    value: Any
+    node: ast.stmt
+    broken: Misaligned | None = None
+    writes: int = 0
+
+    @property
+    def version(self) -> Version:
+        return self.serial, self.writes
+
+
+class Memory:
+    """The cells that names are bound to; ``bound`` has the line that bound each name."""
+
+    def __init__(self, source: Source, space: Space, names: Names):
+        self.source, self.space, self.names = source, space, names
+        self.cells: dict[str, Cell] = {}
+        self.bound: dict[str, ast.stmt] = {}
+        self.count = 0
+
+    def new(self, value, node: ast.stmt, broken: Misaligned | None = None) -> Cell:
+        self.count += 1
+        return Cell(self.count, value, node, broken)
+
+    def misaligned(self, error: Mismatch) -> Misaligned:
+        return Misaligned(error.problem, error.remedy, self.source.spot_of(error.node))
+
+    def own_cell(self, target: ast.Name) -> Cell:
+        """The tensor that a line writes into. Raises `Refusal` where the text did not make it."""
+        own = self.names.ours(target.id)
+        cell = self.cells.get(own)
+        if cell is not None:
+            return cell
+        if own in self.names.adjoints:
+            raise Refusal(
+                f"nothing was assigned to {target.id} before",
+                f"begin with {target.id} = ...",
+                target,
+            )
+        if self.names.value(target.id, self.space) is not None:
+            raise Refusal(
+                f"{target.id} is a value of the forward, and this line writes into it",
+                f"write into a copy: mine = {target.id}.clone()",
+                target,
+            )
+        raise Refusal(f"there is no {printable(target.id)}", self.names.remedy(target.id), target)
+
+    def write(
+        self, cell: Cell, target: ast.AST, node: ast.stmt, change: Callable[[Value], Value]
+    ) -> None:
+        """``change`` of what the tensor holds, written into it: all names that share it see it."""
+        cell.writes += 1
+        cell.node = node
+        if cell.broken is not None:
+            return
+        self._check_writable(cell, target)
+        try:
+            value = change(cell.value)
+            if not value.by_name:
+                same_shape(self.space, cell.value, value, "what is written into keeps its shape")
+        except Mismatch as error:
+            error.node = error.node or target
+            cell.broken = self.misaligned(error)
+            return
+        kind = cell.value.kind
+        cell.value = Value(value.expression, value.dims, kind, value.by_name, value.extent)
+
+    def _check_writable(self, cell: Cell, target: ast.AST) -> None:
+        if not isinstance(cell.value, Value):
+            raise Refusal("this is no tensor to write into", "assign it anew", target)
+        viewers = [
+            name
+            for name, other in self.cells.items()
+            if isinstance(other.value, Value) and other.value.storage is cell
+        ]
+        if cell.value.storage is not None:
+            what = "a value of the forward" if cell.value.storage == FORWARD else "another tensor"
+            raise Refusal(f"this is a view of {what}", "make it a tensor with .clone()", target)
+        if viewers:
+            raise Refusal(
+                f"{viewers[0]} is a view of this and would change with it",
+                "make it a tensor of its own with .clone()",
+                target,
+            )
+
+
+def stored_in(cell: Cell):
+    """What a cell holds, marked as what it is a view of."""
+    x = cell.value
+    if not isinstance(x, Value) or x.kind == NUMBER:
+        return x
+    return Value(x.expression, x.dims, x.kind, x.by_name, x.extent, x.storage or cell)

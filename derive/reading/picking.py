@@ -1,0 +1,261 @@
+"""What torch does with an index: picking entries and writing them.
+
+An index is met as the `OneHot` it stands for: ``x[range(n), labels]`` is
+``Sum(OneHot(labels, C) * x, C)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sympy import Expr, Mul, Piecewise
+
+from derive.language.choices import Kept, with_ignored, zero_unless
+from derive.language.nodes import OneHot, summed
+from derive.language.symbols import Axis, Tensor
+from derive.reading.operations import Operation, entry, position
+from derive.reading.refusals import Mismatch, Refusal
+from derive.reading.shaping import axis_of_size
+from derive.reading.values import (
+    COUNT,
+    INDEX,
+    MASK,
+    Space,
+    Value,
+    aligned,
+    matched,
+    multiplied,
+    number,
+    product_of,
+)
+
+picking: dict[str, Operation] = {}
+
+
+def hot(index: Expr, axis: Axis) -> Expr:
+    """1 where the place along ``axis`` is the index."""
+    return OneHot.over(index, [axis])
+
+
+def indices(x: Value, what: str = "this") -> Value:
+    if x.kind != INDEX:
+        raise Refusal(f"{what} is no index", "an index is a label, or an arg max")
+    return x
+
+
+@entry(picking, "one_hot", forms="torch F")
+def one_hot(space: Space, tensor: Value, num_classes=None):
+    index = indices(tensor, "what one_hot takes")
+    if not isinstance(num_classes, Value):
+        raise Refusal("one_hot: how many classes?", "write F.one_hot(labels, C)")
+    size = num_classes.expression
+    if size.is_Add and size.atoms(Axis):
+        raise Mismatch(
+            f"one_hot makes a dimension of size {size}, which no axis has", "write its size alone"
+        )
+    axis = axis_of_size(space, num_classes, index.axes)
+    if axis is None:
+        raise Refusal("one_hot of one class", "write F.one_hot(labels, C)")
+    return space.made(hot(index.expression, axis), (*index.dims, axis), index.extent.inside())
+
+
+def equal_to_count(space: Space, index: Value, count: Value) -> Value:
+    """``labels[:, None] == torch.arange(C)``"""
+    (place,) = (axis for axis in count.dims if axis is not None)
+    spread = Value(index.expression, index.dims, extent=index.extent)
+    expressions, dims = aligned(space, [spread, Value(count.expression, count.dims)])
+    behind = len(count.dims) - count.dims.index(place)
+    axis = dims[len(dims) - behind]
+    if len(index.dims) >= behind and index.dims[-behind] is not None:
+        raise Mismatch(
+            f"an index of shape {index.shape} meets a range of shape {count.shape}",
+            "write labels[:, None] == torch.arange(C)",
+        )
+    return space.made(hot(expressions[0], axis), dims, index.extent.inside(), kind="mask")
+
+
+def kept_of(space: Space, index: Value) -> Expr:
+    """1 where a label counts, else 0."""
+    label, ignoring = index.expression, space.definition.ignoring
+    if not (isinstance(label, Tensor) and label.role == "label"):
+        raise Refusal("this index is no label", "write Kept(labels), or labels != ignore_index")
+    return with_ignored(Kept(label), {i.kept.name: i.kept for i in ignoring})
+
+
+def compared_to_ignored(space: Space, index: Value, equal: bool) -> Value:
+    """``labels != ignore_index``"""
+    kept = kept_of(space, index)
+    e = Piecewise((0, zero_unless(kept)), (1, True)) if equal else kept
+    return space.made(e, index.dims, index.extent.inside(), kind=MASK)
+
+
+# Picking
+
+
+def _broadcast_labels(index: Sequence[Value]) -> list[list]:
+    rank = max(len(i.dims) for i in index)
+    return [[("at", place) for place in range(rank - len(i.dims), rank)] for i in index]
+
+
+def _indexed(x: Value, index: Sequence[Value]):
+    """The operands and labels of ``x[i, j]``: a range walks along with its dimension, an index
+    stands for a one-hot along it.
+    """
+    labels = _broadcast_labels(index)
+    own: list = [("own", place) for place in range(len(x.dims))]
+    for place, (i, at) in enumerate(zip(index, labels, strict=True)):
+        if i.kind == COUNT:
+            (axis,) = (axis for axis in i.dims if axis is not None)
+            own[place] = at[i.dims.index(axis)]
+        elif i.kind != INDEX:
+            raise Refusal("this is no index", "index with range(n), torch.arange(n) or a label")
+    if len(set(own)) != len(own):
+        raise Refusal("two dimensions are walked along together", "diagonals are not read")
+    return own, labels
+
+
+def picked(space: Space, x: Value, index: Sequence[Value]) -> Value:
+    """``x[range(n), labels]``, ``table[labels]``: the leading dimensions of ``x`` are indexed."""
+    space.by_position = True
+    own, labels = _indexed(x, index)
+    operands = [(x, own), *zip(index, labels, strict=True)]
+    (e, *at), chosen = matched(space, operands)
+    places = [place for place, i in enumerate(index) if i.kind == INDEX]
+    hots = [hot(at[place], _axis(chosen[own[place]], x)) for place in places]
+    e = summed(Mul(e, *hots), [chosen[own[place]] for place in places], space.size)
+    kept = [("at", place) for place in range(max(len(i.dims) for i in index))] + own[len(index) :]
+    extent = product_of([x.extent, *(index[place].extent for place in places)]).inside()
+    return space.made(e, tuple(chosen[label] for label in kept), extent)
+
+
+def _axis(axis: Axis | None, x: Value) -> Axis:
+    if axis is None:
+        raise Mismatch(f"a dimension of size 1 of the shape {x.shape} is indexed", "index an axis")
+    return axis
+
+
+def written(
+    space: Space,
+    x: Value,
+    index: Sequence[Value],
+    value: Value,
+    accumulate: bool,
+    repeats: bool = False,
+) -> Value:
+    """``x`` with ``value`` at the entries ``x[index]``: put there, or added.
+
+    Raises `Refusal` where an entry may be met twice, unless ``repeats`` says that each counts.
+    """
+    space.by_position = True
+    own, labels = _indexed(x, index)
+    rank = max(len(i.dims) for i in index)
+    kept = [("at", place) for place in range(rank)] + own[len(index) :]
+    if len(value.dims) > len(kept):
+        raise Mismatch(
+            f"the shape {value.shape} does not fit what is picked", "what is written is broadcast"
+        )
+    value_labels = kept[len(kept) - len(value.dims) :]
+    operands = [(x, own), *zip(index, labels, strict=True), (value, value_labels)]
+    (e, *at, new), chosen = matched(space, operands)
+    for label, axis in zip(own, x.dims, strict=True):
+        if axis is None and chosen[label] is not None:
+            raise Mismatch(f"shape {x.shape} has no place for {value.shape}", "the left side stays")
+    places = [place for place, i in enumerate(index) if i.kind == INDEX]
+    where = Mul(*(hot(at[place], _axis(chosen[own[place]], x)) for place in places))
+    loose = [chosen[label] for label in kept if label not in own and chosen[label] is not None]
+    if loose and not repeats:
+        raise Refusal(
+            "entries with the same index are written once here, not added",
+            "add them with index_add_(0, index, values), or index_put_(..., accumulate=True)",
+        )
+    more = summed(where * new, loose, space.size)
+    result = e + more if accumulate else e * (1 - where) + more
+    extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
+    return space.made(result, tuple(chosen[label] for label in own), extent)
+
+
+# The methods that take an index
+
+
+def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]:
+    """Labels for ``gather`` and ``scatter``: all dimensions but ``dim`` go together."""
+    place = position(space, x, dim)
+    if len(index.dims) != len(x.dims):
+        raise Mismatch(
+            f"the index is {index.shape} beside {x.shape}", "it needs as many dimensions: [:, None]"
+        )
+    for i, (a, b) in enumerate(zip(x.dims, index.dims, strict=True)):
+        if i != place and space.size(a) != space.size(b):
+            raise Mismatch(f"the index is {index.shape} beside {x.shape}", "the shapes must agree")
+    labels = list(range(len(x.dims)))
+    own, at = labels.copy(), labels.copy()
+    own[place], at[place] = "own", "at"
+    return place, own, at
+
+
+@entry(picking, "gather")
+def _gather(space: Space, input: Value, dim: Value, index: Value):
+    _, own, at = _beside(space, input, dim, indices(index, "the index"))
+    (e, i), chosen = matched(space, [(input, own), (index, at)])
+    axis = _axis(chosen["own"], input)
+    e = summed(e * hot(i, axis), [axis], space.size)
+    extent = (input.extent * index.extent).inside()
+    return space.made(e, tuple(chosen[label] for label in at), extent)
+
+
+@entry(picking, "scatter")
+def _scatter(space: Space, input: Value, dim: Value, index: Value, value: Value, src=None):
+    return _scattered(space, input, dim, index, value, False)
+
+
+@entry(picking, "scatter_add")
+def _scatter_add(space: Space, input: Value, dim: Value, index: Value, src: Value):
+    return _scattered(space, input, dim, index, src, True)
+
+
+def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: bool) -> Value:
+    place, own, at = _beside(space, x, dim, indices(index, "the index"))
+    if index.dims[place] is not None and not accumulate:
+        raise Refusal("several entries go to one row", "write scatter_add")
+    if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
+        raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must agree")
+    operands = [(x, own), (index, at), (value, at if value.dims else [])]
+    (e, i, new), chosen = matched(space, operands)
+    where = hot(i, _axis(chosen["own"], x))
+    more = summed(where * new, [a for a in [chosen["at"]] if a is not None], space.size)
+    result = e + more if accumulate else e * (1 - where) + more
+    extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
+    return space.made(result, tuple(chosen[label] for label in own), extent)
+
+
+@entry(picking, "index_select")
+def _index_select(space: Space, input: Value, dim: Value, index: Value):
+    if position(space, input, dim) != 0:
+        raise Refusal("index_select is read along the first dimension", "write x[index]")
+    return picked(space, input, [indices(index, "the index")])
+
+
+@entry(picking, "embedding", forms="F")
+def _embedding(space: Space, input: Value, weight: Value):
+    return picked(space, weight, [indices(input, "the index")])
+
+
+@entry(picking, "index_add")
+def _index_add(space: Space, input: Value, dim: Value, index: Value, source: Value, alpha=None):
+    if position(space, input, dim) != 0 or len(indices(index, "the index").dims) != 1:
+        raise Refusal(
+            "index_add is read along the first dimension, for an index of one",
+            "write index_put_((index,), values, accumulate=True)",
+        )
+    source = source if alpha is None else multiplied(space, source, alpha)
+    if len(source.dims) != len(input.dims):
+        raise Mismatch(f"the source is {source.shape} for {input.shape}", "the ranks must agree")
+    return written(space, input, [index], source, True, repeats=True)
+
+
+@entry(picking, "index_put")
+def _index_put(space: Space, input: Value, indices, values: Value, accumulate=False):
+    places = [i for i in indices if isinstance(i, Value)] if isinstance(indices, tuple) else []
+    if not places:
+        raise Refusal("index_put takes a tuple of indices", "write index_put_((index,), values)")
+    return written(space, input, places, values, accumulate is True, repeats=accumulate is True)

@@ -1,0 +1,338 @@
+"""Reads a backward of several lines: what its names hold at the end.
+
+Names are bound as Python binds them, and tensors are written into as torch writes (``memory.py``).
+A line whose shapes do not fit breaks the names that it assigns, and no other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from sympy import Expr
+
+from derive.language.symbols import Tensor, is_number_or_size
+from derive.reading.expressions import BINARY, Expressions
+from derive.reading.functions import subtracted, where
+from derive.reading.indexing import advanced, items_of
+from derive.reading.lines import assigned_in, check_annotation, writes
+from derive.reading.memory import Cell, Memory, Version, stored_in
+from derive.reading.names import FORWARD, Names
+from derive.reading.operations import same_shape
+from derive.reading.picking import picked, written
+from derive.reading.refusals import Mismatch, Refusal, printable
+from derive.reading.shaping import expanded
+from derive.reading.source import Source
+from derive.reading.values import MASK, NUMBER, Space, Value, added, negated
+
+
+class Program:
+    """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
+    at the end, where they are known: a line that reads one of them is given the true gradient.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        space: Space,
+        names: Names,
+        of: Tensor,
+        finals: Mapping[str, Version] | None = None,
+    ):
+        self.source, self.space, self.names, self.of = source, space, names, of
+        self.finals = finals or {}
+        self.memory = Memory(source, space, names)
+        self.cells, self.bound = self.memory.cells, self.memory.bound
+        self.upstream: Expr | None = None
+        self.reads_upstream = False
+        self.expressions = Expressions(source, space, names, self.lookup, self.write_method)
+        self.assigned: dict[str, int] = {}
+
+    # Names
+
+    def lookup(self, name: str):
+        """What the text assigned to a name; None where it did not."""
+        own = self.names.ours(name)
+        self.reads_upstream |= own == self.names.upstream
+        cell = self.cells.get(own)
+        if cell is None:
+            self._check_order(own)
+            return None
+        of = self.names.adjoint(own)
+        if cell.broken is not None:
+            if of is None:
+                raise self._inherited(cell, name)
+            return self.names.gradient(of, self.space)
+        others = (name for name in self.finals if name != own)
+        for other in (own, *others):  # two names may be one tensor: the one that is read, if right
+            if self.finals.get(other) == cell.version and self.cells.get(other) is cell:
+                return self._as_if_right(self.names.adjoints[other], cell.value)
+        return stored_in(cell)
+
+    def _check_order(self, name: str) -> None:
+        line = self.assigned.get(name)
+        if line is None or name not in self.names.adjoints:
+            return
+        if name == f"d{self.of.name}" and len(self.assigned) == 1:
+            raise Refusal(
+                f"{name} is what the formula is for", "write it without itself, in what is known"
+            )
+        raise Refusal(
+            f"{name} is read here, but assigned only on line {line}",
+            "move that line up; a gradient that no line assigns is taken as the true one",
+        )
+
+    def _inherited(self, cell: Cell, name: str) -> Mismatch:
+        return Mismatch(
+            f"{printable(name)} is misaligned since line {cell.node.lineno}", "mend that line first"
+        )
+
+    def _as_if_right(self, of: Tensor, value: Value) -> Value:
+        """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
+        places that fit.
+        """
+        true = self.names.gradient(of, self.space)
+        own = [self.space.size(axis) for axis in value.axes]
+        places = zip(reversed(value.dims), reversed(self.names.dims(of)), strict=False)
+        sizes = [[axis and self.space.size(axis) for axis in pair] for pair in places]
+        fits = value.by_name or all(one == other for one, other in sizes)
+        if fits and own == [self.space.size(axis) for axis in true.axes]:
+            axes = iter(value.axes)
+            dims = tuple(None if axis is None else next(axes) for axis in value.dims)
+            met = true.expression.along(value.axes)
+            return Value(met, dims, by_name=value.by_name, storage=FORWARD)
+        return true
+
+    # Statements
+
+    def run(self, statements: list[ast.stmt]) -> None:
+        """Every statement in its order. Raises `Refusal`."""
+        self.assigned = assigned_in(statements, self.names, self.of)
+        self.last = statements[-1]
+        for self.statement in statements:
+            statement = self.statement
+            try:
+                RUNNERS.get(type(statement), Program._refuse)(self, statement)
+            except Refusal as error:
+                error.node = error.node or statement
+                raise
+            except Mismatch as error:  # in a line that assigns nothing that it could break
+                raise Refusal(error.problem, error.remedy, error.node or statement) from None
+
+    def _refuse(self, node: ast.stmt) -> None:
+        problem, remedy = STATEMENTS.get(
+            type(node), ("this is not read", "write lines of the form dx = expression")
+        )
+        raise Refusal(problem, remedy, node)
+
+    def _pass(self, node: ast.stmt) -> None:
+        pass
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if node.value is None:
+            raise Refusal("nothing is assigned here", "write dx = expression", node)
+        if isinstance(node, ast.AnnAssign):
+            check_annotation(node.annotation)
+        tuples = [target for target in targets if isinstance(target, (ast.Tuple, ast.List))]
+        if not tuples:
+            cell = self._evaluated(node.value, node)
+            for target in targets:
+                self._bind(target, cell, node)
+            return
+        for target in targets:
+            if target not in tuples:
+                raise Refusal("a tuple is assigned to a name", "write the names out", target)
+            for name, cell in zip(target.elts, self._parts(node, target), strict=True):
+                self._bind(name, cell, node)
+
+    def _parts(self, node: ast.Assign, target: ast.Tuple | ast.List) -> list[Cell]:
+        count = len(target.elts)
+        if isinstance(node.value, (ast.Tuple, ast.List)):
+            if len(node.value.elts) == count:
+                return [self._evaluated(part, node) for part in node.value.elts]
+            found = len(node.value.elts)
+        else:
+            value = self.expressions.read(node.value)
+            if isinstance(value, tuple) and len(value) == count:
+                return [self.memory.new(part, node) for part in value]
+            found = len(value) if isinstance(value, tuple) else 1
+        raise Refusal(f"{count} names, but {found} values", "write as many", target)
+
+    def _evaluated(self, node: ast.AST, statement: ast.stmt) -> Cell:
+        """The tensor that an expression gives: a new one, or the one that a name is bound to."""
+        if isinstance(node, ast.Name):
+            cell = self.cells.get(self.names.ours(node.id))
+            if cell is not None and not _is_number(cell.value):
+                return cell
+        try:
+            return self.memory.new(self.expressions.read(node), statement)
+        except Mismatch as error:
+            return self.memory.new(None, statement, self.memory.misaligned(error))
+
+    def _bind(self, target: ast.AST, cell: Cell, node: ast.stmt) -> None:
+        if isinstance(target, ast.Subscript):
+            self._store(target, node, lambda: _readable(cell))
+            return
+        if not isinstance(target, ast.Name):
+            remedy = "the gradient of x is called dx"
+            raise Refusal("left of = stands a name", remedy, target)
+        own = self.names.ours(target.id)
+        if own == self.names.upstream:
+            self._assign_upstream(cell, target)
+        if own in self.names.adjoints and not isinstance(cell.value, Value) and not cell.broken:
+            raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
+        self.cells[own] = cell
+        self.bound[own] = node
+
+    def _assign_upstream(self, cell: Cell, target: ast.Name) -> None:
+        value = cell.value
+        if not isinstance(value, Value) or not is_number_or_size(value.expression):
+            raise Refusal(
+                f"{self.names.upstream} is the gradient that arrives: it is given, not computed",
+                "leave the line out, or assign a number",
+                target,
+            )
+        self.upstream = value.expression
+
+    def _augment(self, node: ast.AugAssign) -> None:
+        operate = BINARY.get(type(node.op))
+        if operate is None:
+            raise Refusal("this operator is not read", "write dx += expression", node)
+
+        def combined(before: Value) -> Value:
+            return self.expressions.combined(operate, before, self.expressions.value(node.value))
+
+        if isinstance(node.target, ast.Subscript):
+            self._store(
+                node.target, node, lambda: self.expressions.value(node.value), operate, combined
+            )
+            return
+        if not isinstance(node.target, ast.Name):
+            raise Refusal("left of += stands a name", "the gradient of x is called dx", node.target)
+        cell = self.memory.own_cell(node.target)
+        if _is_number(cell.value) and not cell.broken:
+            self._bind(node.target, self.memory.new(combined(cell.value), node), node)
+        else:
+            self.memory.write(cell, node.target, node, combined)
+
+    def _store(
+        self,
+        target: ast.Subscript,
+        node: ast.stmt,
+        value: Callable[[], Value],
+        operate: Callable | None = None,
+        combined: Callable | None = None,
+    ) -> None:
+        """``x[index] = value``, or with an operator ``x[index] += value``."""
+        if not isinstance(target.value, ast.Name):
+            raise Refusal("a name is indexed here", "write dx[range(n), labels] = ...", target)
+        cell = self.memory.own_cell(target.value)
+
+        def change(x: Value) -> Value:
+            items = items_of(self.expressions, target.slice)
+            if all(item == ":" or item is Ellipsis for item in items):
+                if combined is not None:
+                    return combined(x)
+                return expanded(self.space, value(), x.dims, "what is written")
+            if len(items) == 1 and isinstance(items[0], Value) and items[0].kind == MASK:
+                new = combined(x) if combined else value()
+                return where(self.space, items[0], new, x)
+            index = advanced(items, x)
+            if operate is None:
+                return written(self.space, x, index, value(), False)
+            if operate is added:
+                return written(self.space, x, index, value(), True)
+            if operate is subtracted:
+                minus = negated(self.space, value())
+                return written(self.space, x, index, minus, True)
+            return written(self.space, x, index, combined(picked(self.space, x, index)), False)
+
+        self.memory.write(cell, target, node, change)
+
+    def write_method(self, func: ast.Attribute, x: Value, new: Value) -> Value:
+        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees."""
+        if not isinstance(new, Value):
+            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
+        same_shape(self.space, x, new, "what is written into keeps its shape")
+        if x.storage is None:
+            return new
+        if not isinstance(func.value, ast.Name):
+            raise Refusal("this writes into a view", "write into a name: dx.add_(...)", func)
+        cell = self.memory.own_cell(func.value)
+        self.memory.write(cell, func.value, self.statement, lambda before: new)
+        return stored_in(cell)
+
+    def _expression(self, node: ast.Expr | ast.Return) -> None:
+        """The last line may be the formula itself; another one writes into a tensor."""
+        value = node.value
+        if value is None or (isinstance(value, ast.Constant) and isinstance(value.value, str)):
+            return
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        if all(isinstance(p, ast.Name) and self._is_claimed(p.id) for p in parts):
+            return
+        if isinstance(value, ast.Tuple):
+            raise Refusal(
+                "several values, and not all of them are gradients", "name them: dx = ..."
+            )
+        if writes(value):
+            self._run_method(value)
+            return
+        if isinstance(value, ast.Compare) and isinstance(value.left, ast.Name):
+            raise Refusal("== compares", f"to say what a gradient is: {value.left.id} = ...", value)
+        if node is not self.last:
+            raise Refusal("the value of this line is lost", "assign it to a name", value)
+        own = f"d{self.of.name}"
+        self.cells[own] = self._evaluated(value, node)
+        self.bound[own] = node
+        if not isinstance(self.cells[own].value, Value) and not self.cells[own].broken:
+            raise Refusal("this is no tensor", "write one expression", value)
+
+    def _run_method(self, call: ast.Call) -> None:
+        try:
+            self.expressions.read(call)
+        except Mismatch as error:
+            if not isinstance(call.func.value, ast.Name):
+                raise Refusal(error.problem, error.remedy, error.node) from None
+            cell = self.memory.own_cell(call.func.value)
+            cell.broken, cell.node = self.memory.misaligned(error), self.statement
+
+    def _is_claimed(self, name: str) -> bool:
+        own = self.names.ours(name)
+        return own in self.cells and own in self.names.adjoints
+
+
+def _is_number(value) -> bool:
+    return not isinstance(value, Value) or value.kind == NUMBER
+
+
+def _readable(cell: Cell) -> Value:
+    if cell.broken is not None:
+        raise Mismatch(cell.broken.problem, cell.broken.remedy)
+    if not isinstance(cell.value, Value):
+        raise Refusal("this is no tensor and no number", "write one expression")
+    return cell.value
+
+
+RUNNERS: Mapping[type, Callable] = {
+    ast.Assign: Program._assign,
+    ast.AnnAssign: Program._assign,
+    ast.AugAssign: Program._augment,
+    ast.Expr: Program._expression,
+    ast.Return: Program._expression,
+    ast.Pass: Program._pass,
+}
+LINES = "write the lines that it stands for, one after the other"
+STATEMENTS = {
+    ast.For: ("loops are not read", "write what the loop does with whole tensors"),
+    ast.While: ("loops are not read", LINES),
+    ast.If: ("if is not read", "write torch.where(x > 0, a, b), or the case that is meant"),
+    ast.Import: ("imports are not read", "leave the line out: torch and F are known"),
+    ast.ImportFrom: ("imports are not read", "leave the line out: torch and F are known"),
+    ast.FunctionDef: ("a function is read only around all other lines", LINES),
+    ast.With: ("with is read only around all other lines", LINES),
+    ast.ClassDef: ("a class is not read", LINES),
+    ast.Try: ("try is not read", LINES),
+    ast.Assert: ("assert is not read", "leave the line out"),
+    ast.Delete: ("del is not read", "leave the line out"),
+}

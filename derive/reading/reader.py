@@ -1,0 +1,261 @@
+"""Reads a formula: text in, claims about gradients out, as expressions in named axes.
+
+The stages: `Source` bounds the text and parses it; `Program` runs its lines over the whitelist of
+`Expressions`; what every gradient holds at the end is laid on the gradient's own axes (`laid_on`).
+A text of several lines is run a second time, with every gradient that it assigned and reads again
+standing for the true one, so that a line is not blamed for those above it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sympy import Expr
+
+from derive.language.symbols import Tensor, axes_of
+from derive.notation.definition import Definition
+from derive.reading.lines import lines_of
+from derive.reading.memory import Cell, Version
+from derive.reading.names import Names
+from derive.reading.notation import uses_notation
+from derive.reading.program import Program
+from derive.reading.refusals import Misaligned as Misaligned
+from derive.reading.refusals import Mismatch, Refusal
+from derive.reading.refusals import NotUnderstood as NotUnderstood
+from derive.reading.source import Source
+from derive.reading.values import Dims, Space, Value, placed, shape_text
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A text says that the gradient of ``of`` is ``actual``; ``line`` and ``source`` finished it.
+
+    Both expressions are along the axes of ``of``. ``actual`` is in values of the forward, the
+    upstream gradient, and gradients that the text does not assign. In ``given`` every other
+    gradient that the text assigned, and that was read as it stands at the end, keeps its name: as
+    if those lines were right. Both are None where the shapes do not fit (``misaligned``). ``note``
+    tells of a shape that is equal up to broadcasting.
+    """
+
+    of: Tensor
+    line: int
+    source: str
+    actual: Expr | None
+    given: Expr | None
+    misaligned: Misaligned | None = None
+    note: str = ""
+    written: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
+    is the number that it assigned to the gradient that arrives; ``single`` says that it is one
+    expression and not a backward of several lines, ``by_name`` that it is in the notation.
+    """
+
+    definition: Definition
+    claims: tuple[Claim, ...]
+    upstream: Expr | None
+    mentions_upstream: bool
+    single: bool
+    by_name: bool = False
+
+
+def read(
+    text: str,
+    definition: Definition,
+    of: Tensor,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    sizes: Mapping[str, Expr] = {},
+) -> Reading:
+    """What ``text`` claims about the gradients of ``definition``.
+
+    A bare expression is about the gradient of ``of``; ``dgain = expression`` about that of gain.
+    ``let`` maps names of the text to those of the mathematics, or to numbers; ``source`` is what
+    the text is called in messages, and ``sizes`` are names of sizes that no axis has. Raises
+    `NotUnderstood` for whatever cannot be read.
+    """
+    text = Source(text, source)
+    tree = text.parsed()
+    names = Names(definition, let or {}, sizes)
+    try:
+        return _read(text, lines_of(tree), uses_notation(tree), names, of)
+    except Refusal as error:
+        raise text.placed(error) from None
+    except RecursionError:
+        raise text.refused("this is too deep to be read", "give its parts names") from None
+
+
+def _read(text: Source, lines: list[ast.stmt], notation: bool, names: Names, of: Tensor) -> Reading:
+    space = Space(names.definition, notation)
+    first = Program(text, space, names, of)
+    first.run(lines)
+    claimed = {n: c for n, c in first.cells.items() if n in names.adjoints and n != names.upstream}
+    if not claimed:
+        raise _no_claim(names, lines)
+    second = first
+    if len(lines) > 1:
+        finals = {name: cell.version for name, cell in claimed.items()}
+        second = _again(first, Space(space.definition, notation), lines, finals)
+    claims = [_claim(name, first, second) for name in claimed]
+    last = second
+    third = _again(first, Space(second.space.definition, notation, as_written=True), lines)
+    if third is not first:
+        claims = [_as_written(claim, third) for claim in claims]
+        last = third
+    if not notation and not space.by_position and any(c.misaligned for c in claims):
+        last = _again(first, Space(last.space.definition, by_name=True), lines)
+        claims = [_with_name(claim, last) for claim in claims]
+    return Reading(
+        last.space.definition,
+        tuple(sorted(claims, key=lambda claim: claim.line)),
+        _upstream(first),
+        first.reads_upstream,
+        len(lines) == 1,
+        notation,
+    )
+
+
+def _again(
+    first: Program, space: Space, lines: list[ast.stmt], finals: Mapping[str, Version] | None = None
+) -> Program:
+    """The same lines under other assumptions; ``first`` where they cannot be read so."""
+    program = Program(first.source, space, first.names, first.of, finals)
+    try:
+        program.run(lines)
+    except Refusal:
+        return first
+    return program
+
+
+def _upstream(program: Program) -> Expr | None:
+    mapped = program.names.let.get(program.names.upstream)
+    return mapped.expression if isinstance(mapped, Value) else program.upstream
+
+
+def _no_claim(names: Names, lines: list[ast.stmt]) -> Refusal:
+    return Refusal(
+        "no line says what a gradient is",
+        f"write the formula alone, or one of {', '.join(names.adjoints)} left of =; "
+        "a name of your own: --let grad_x=dx",
+        lines[-1],
+    )
+
+
+def _claim(name: str, first: Program, second: Program) -> Claim:
+    """The claim that the cell called ``name`` makes, in both runs."""
+    of = first.names.adjoints[name]
+    cell = first.cells[name]
+    node = max(cell.node, first.bound[name], key=lambda node: node.lineno)
+    claim = Claim(of, node.lineno, first.source.line_of(node), None, None)
+    try:
+        actual, note = _laid(first, cell, of)
+    except Mismatch as error:
+        return _misaligned_claim(claim, error, first, second, name)
+    try:
+        given, _ = _laid(second, second.cells[name], of)
+    except Mismatch:  # with the true gradients its shapes fit no longer: it is judged as it stands
+        given = actual
+    return replace(claim, actual=actual, given=given, note=note)
+
+
+def _misaligned_claim(
+    claim: Claim, error: Mismatch, first: Program, second: Program, name: str
+) -> Claim:
+    """A claim that does not fit; where only the gradients that it reads do not, it is judged as if
+    those were right.
+    """
+    cell, again = first.cells[name], second.cells[name]
+    try:
+        given, note = _laid(second, again, claim.of)
+        return replace(claim, actual=given, given=given, note=note)
+    except Mismatch:
+        place = error.node or cell.node.value or cell.node
+        spot = first.source.spot_of(place)
+        misaligned = cell.broken or Misaligned(error.problem, error.remedy, spot)
+        return replace(claim, misaligned=misaligned)
+
+
+def _as_written(claim: Claim, program: Program) -> Claim:
+    """A claim with what was typed."""
+    cell = program.cells.get(f"d{claim.of.name}")
+    if claim.actual is None or cell is None:
+        return claim
+    try:
+        return replace(claim, written=_laid(program, cell, claim.of)[0])
+    except Mismatch:
+        return claim
+
+
+def _laid(program: Program, cell: Cell, of: Tensor) -> tuple[Expr, str]:
+    if cell.broken is not None:
+        raise Mismatch(cell.broken.problem, cell.broken.remedy)
+    return laid_on(program.space, cell.value, of, program.names.dims(of))
+
+
+def _with_name(claim: Claim, by_name: Program) -> Claim:
+    """A misaligned claim with what it says if its axes are aligned by name, where that fits."""
+    cell = by_name.cells.get(f"d{claim.of.name}")
+    if claim.misaligned is None or cell is None or not by_name.space.by_name:
+        return claim
+    try:
+        expression, _ = _laid(by_name, cell, claim.of)
+    except Mismatch:
+        return claim
+    return replace(claim, misaligned=replace(claim.misaligned, by_name=expression))
+
+
+def laid_on(space: Space, value: Value, of: Tensor, dims: Dims) -> tuple[Expr, str]:
+    """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``.
+
+    It may have leading dimensions of size 1, and lack axes: then it is broadcast, and a note says
+    so. Raises `Mismatch` where an axis is too many, or stands in the place of another.
+    """
+    if value.by_name:
+        extra = axes_of(value.expression) - set(of.home)
+        if extra:
+            names = ", ".join(sorted(axis.name for axis in extra))
+            raise Mismatch(
+                f"this has the axis {names}, which {of.name} lacks",
+                f"sum over it: Sum(..., {names})",
+            )
+        return value.expression, ""
+    pairs = _beside(space, value, dims, of)
+    mapping = {own: axis for own, axis in pairs if own is not None and axis is not None}
+    e = placed(space, value.expression, mapping)
+    sizes, wanted = ([space.size(axis) for axis in along] for along in (value.dims, dims))
+    note = f"has shape {value.shape}; d{of.name} is {shape_text(dims)}" if sizes != wanted else ""
+    return e, note
+
+
+def _beside(space: Space, value: Value, dims: Dims, of: Tensor):
+    """The dimensions of a value beside those of the gradient, from the right."""
+    name, whole = f"d{of.name}", shape_text(dims)
+    missing = len(dims) - len(value.dims)
+    leading = value.dims[: max(-missing, 0)]
+    own = (*(None,) * missing, *value.dims[len(leading) :])
+    if any(axis is not None for axis in leading):
+        raise Mismatch(f"this has shape {value.shape}, but {name} is {whole}", _extra(leading))
+    for axis, place in zip(own, dims, strict=True):
+        if axis is None or space.size(axis) == space.size(place):
+            continue
+        problem = f"this has shape {value.shape}, but {name} is {whole}"
+        if place is None and missing <= 0:
+            raise Mismatch(problem, f"sum over {axis}: {name} was broadcast along it")
+        if place is None:
+            raise Mismatch(problem, "keep the dimension: keepdim=True where it was summed")
+        raise Mismatch(
+            f"{problem}. Where {axis} equals {place} torch raises nothing",
+            f"it varies along {axis} where {name} varies along {place}: "
+            "was it summed over the wrong dimension, or is it to be transposed?",
+        )
+    return list(zip(own, dims, strict=True))
+
+
+def _extra(axes: Dims) -> str:
+    named = [axis.name for axis in axes if axis is not None]
+    return f"sum over {', '.join(named)}: it was broadcast along it in the forward"

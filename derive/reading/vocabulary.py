@@ -1,0 +1,132 @@
+"""The words of torch that are read: operations, attributes, modules and dtypes, as tables.
+
+A word that is in none of them is refused; nothing is looked up in torch or in Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
+
+from derive.reading.functions import functions
+from derive.reading.making import arange, making
+from derive.reading.operations import Dtype, Operation
+from derive.reading.picking import picking
+from derive.reading.products import products
+from derive.reading.reductions import reductions
+from derive.reading.refusals import Refusal, printable
+from derive.reading.shaping import matrix_transposed, shape_of, shaping, transposed
+from derive.reading.values import NUMBER, TENSOR, Space, Value, added, number
+
+OPERATIONS: dict[str, Operation] = {
+    **functions,
+    **reductions,
+    **shaping,
+    **making,
+    **products,
+    **picking,
+}
+MODULES = {
+    "torch": "torch",
+    "F": "F",
+    "torch.nn.functional": "F",
+    "nn.functional": "F",
+    "math": "math",
+}
+DTYPES = frozenset({"float", "float16", "float32", "float64", "double", "half", "bfloat16"})
+RELATIONS: dict[type, Callable] = {
+    ast.Lt: Lt,
+    ast.LtE: Le,
+    ast.Gt: Gt,
+    ast.GtE: Ge,
+    ast.Eq: Eq,
+    ast.NotEq: Ne,
+}
+
+
+def _kind(space: Space, x: Value) -> Dtype:
+    return Dtype()
+
+
+ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
+    "T": transposed,
+    "mT": matrix_transposed,
+    "shape": shape_of,
+    "data": lambda space, x: x,
+    "dtype": _kind,
+    "device": _kind,
+    "ndim": lambda space, x: number(len(x.dims)),
+}
+
+
+def filled_with(space: Space, x: Value, filler: Value | None = None) -> Value:
+    """``x`` with other entries."""
+    return added(space, Value(Integer(0), x.dims), filler or number(0))
+
+
+FILLS = {"zero_": 0, "fill_": 1, "copy_": 1}  # the number of their arguments
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A function of Python's, of one argument."""
+
+    apply: Callable[[Space, Any], Value]
+    usage: str
+
+
+def _range(space: Space, end) -> Value:
+    return arange(space, tensor_or_number(end, BUILTINS["range"].usage))
+
+
+def _length(space: Space, x) -> Value:
+    if not isinstance(x, Value) or not x.dims:
+        raise Refusal("this has no length", "write len(x) of a tensor")
+    return number(space.size(x.dims[0]))
+
+
+def _float(space: Space, x) -> Value:
+    if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
+        raise Refusal("float takes a number", "leave it out")
+    return x
+
+
+def tensor_or_number(x, usage: str) -> Value:
+    if isinstance(x, Value):
+        return x
+    raise Refusal("this is no tensor and no number", f"write {usage}")
+
+
+BUILTINS = {
+    "range": Builtin(_range, "range(n)"),
+    "len": Builtin(_length, "len(x)"),
+    "float": Builtin(_float, "float(x)"),
+}
+
+
+def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
+    """The entry of a module's function."""
+    form = {"torch": "torch", "F": "F", "math": "torch"}[module]
+    found = OPERATIONS.get(name)
+    if found is None or form not in found.forms:
+        raise Refusal(
+            f"{printable(name)} is not a function that is read", allowed(name, form), node
+        )
+    return found
+
+
+def allowed(name: str, form: str) -> str:
+    known = sorted(n for n, operation in OPERATIONS.items() if form in operation.forms)
+    known += sorted(ATTRIBUTES) if form == "method" else []
+    return meant(name, known)
+
+
+def meant(name: str, known: list[str]) -> str:
+    """The word that is likely meant; else all that are read."""
+    close = difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"these are read: {', '.join(known)}"

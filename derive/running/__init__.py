@@ -1,0 +1,1 @@
+"""How a program begins, waits, writes files and ends."""

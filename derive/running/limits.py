@@ -1,0 +1,186 @@
+"""How long a derivation may take: of a limit every stage has a share, which it keeps.
+
+    with limited(10):                    # seconds of the clock on the wall; None: no limit
+        with Stage(share=0.5) as search:
+            ...
+    if search.is_over: ...               # what was to be done in the block was not all done
+
+Without a limit a stage is nothing but its block: no result depends on time.
+
+In the main thread of a process, where there is such a timer, a block is left wherever it is; else
+where it looks at the time (`look`). What leaves it is no `Exception`: nobody who expects an error
+takes it for one. Caches outlive the block, so the timer waits while one of those is being filled
+that are not filled at once, after what is computed (DELICATE).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import isfinite
+from types import FrameType
+
+from derive.language.errors import QuestionError, shortened
+
+PATIENCE = 0.02  # seconds until the timer tries again what it put off
+AGAIN = 1.0  # seconds until it does if it was not heard, as in a __del__
+LONGEST = 1e8  # seconds that a timer takes
+
+# Modules that leave something half-done if they are left: imports; what follows from one fact about
+# a SymPy expression, which is taken note of one after the other.
+DELICATE = {
+    __name__,
+    "importlib._bootstrap",
+    "importlib._bootstrap_external",
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+    "sympy.core.facts",
+}
+
+_end: ContextVar[float | None] = ContextVar("end", default=None)
+_stage: ContextVar[Stage | None] = ContextVar("stage", default=None)
+
+
+class OutOfTime(BaseException):
+    """The time of a stage is over; it is for that stage to answer."""
+
+    def __init__(self, stage: Stage):
+        self.stage = stage
+        super().__init__("the time is over")
+
+
+def seconds_of(limit: float | str | None) -> float | None:
+    """A limit as it was given, as a number of seconds. Raises `QuestionError`."""
+    if limit is None:
+        return None
+    try:
+        seconds = float("nan" if isinstance(limit, bool) else limit)
+    except (TypeError, ValueError, OverflowError):
+        seconds = float("nan")
+    if not (isfinite(seconds) and seconds > 0):
+        raise QuestionError(
+            f"limit {shortened(limit)} is no number of seconds above 0",
+            "write for instance 60; without a limit it takes what it takes",
+        )
+    return seconds
+
+
+@contextmanager
+def limited(seconds: float | None) -> Iterator[None]:
+    """The stages of the block have that many seconds from now on, or what an outer limit leaves."""
+    ends = [_end.get(), None if seconds is None else time.monotonic() + seconds]
+    token = _end.set(min((end for end in ends if end is not None), default=None))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+class Doing:
+    """What is being done, which is told to others, and since when."""
+
+    def __init__(self, tell: Callable[[str], None]):
+        self.tell, self.what, self.since = tell, "nothing", time.monotonic()
+
+    def __call__(self, what: str) -> None:
+        self.what, self.since = what, time.monotonic()
+        self.tell(what)
+        look()
+
+    def __str__(self) -> str:
+        return f"{self.what}, for {time.monotonic() - self.since:.1f} s"
+
+
+def look() -> None:
+    """Leave the innermost stage if its time is over, also where no timer does."""
+    stage = _stage.get()
+    if stage is not None and time.monotonic() >= stage.end:
+        raise OutOfTime(stage)
+
+
+class Stage:
+    """A block that is left when its ``share`` of the time that is left is over; ``is_over`` says
+    whether it was.
+    """
+
+    def __init__(self, share: float = 1):
+        self.share, self.is_over = share, False
+        self.end: float | None = None
+        self.timer: Timer | None = None
+
+    def __enter__(self) -> Stage:
+        outer, end, now = _stage.get(), _end.get(), time.monotonic()
+        end = outer.end if outer is not None else end
+        if end is not None:
+            self.end = now + self.share * max(end - now, 0)
+            self.token = _stage.set(self)
+            if _may_be_interrupted():
+                self.timer = Timer(self)
+        return self
+
+    def __exit__(self, kind, error, traceback) -> bool:
+        if self.end is None:
+            return False
+        if self.timer is not None:
+            self.timer.stop()
+        _stage.reset(self.token)
+        self.is_over = isinstance(error, OutOfTime) and error.stage is self
+        return self.is_over
+
+
+class Timer:
+    """The alarm of the process while a stage has it. It rings for the stage from its end on, until
+    it is stopped, and is given back as it was: to an outer stage, or to whoever else had one,
+    whose alarm is late then, but not lost.
+    """
+
+    def __init__(self, stage: Stage):
+        self.stage, self.heard = stage, float("-inf")
+        self.outermost = sys._getframe(2)  # which has the block; what called it is not left
+        self.started = time.monotonic()
+        self.others = signal.setitimer(signal.ITIMER_REAL, 0)
+        self.handler = signal.signal(signal.SIGALRM, self._ring)
+        self.hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        left = min(max(stage.end - self.started, PATIENCE), LONGEST)
+        signal.setitimer(signal.ITIMER_REAL, left, PATIENCE)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = self.hook
+        signal.signal(signal.SIGALRM, self.handler)
+        delay, interval = self.others
+        if delay:
+            left = max(delay - (time.monotonic() - self.started), PATIENCE)
+            signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now < self.stage.end or now < self.heard + AGAIN or self._is_delicate(frame):
+            return
+        self.heard = now
+        raise OutOfTime(self.stage)
+
+    def _is_delicate(self, frame: FrameType | None) -> bool:
+        while frame is not None and frame is not self.outermost:
+            if frame.f_globals.get("__name__") in DELICATE:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _unraisable(self, what) -> None:
+        """Where Python cannot raise, the timer is not heard, and will ring again."""
+        if not isinstance(what.exc_value, OutOfTime):
+            self.hook(what)
+
+
+def _may_be_interrupted() -> bool:
+    return (
+        hasattr(signal, "setitimer")
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGALRM) is not None  # else it could not be given back
+    )

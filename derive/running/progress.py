@@ -1,0 +1,62 @@
+"""What is being done, line by line, for whoever waits: nothing of what is over soon, then a line
+after 2, 4, 8, 16, ... seconds.
+
+    sinkhorn: proving db1, 4 s
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from derive.running.command import say
+
+FIRST = 2.0  # seconds
+
+
+class Waiting:
+    """What is being done since ``started``, and when that is said next."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self.clock, self.started, self.what = clock, clock(), ""
+        self.next = FIRST
+
+    def __call__(self, what: str) -> None:
+        self.what = what
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return self.clock() - self.started
+
+    def line(self) -> str | None:
+        """What there is to say now, if it is time to."""
+        seconds = self.seconds
+        if seconds < self.next or not self.what:
+            return None
+        while self.next <= seconds:
+            self.next *= 2
+        return f"{self.what}, {seconds:.0f} s"
+
+
+@contextmanager
+def told() -> Iterator[Callable[[str], None]]:
+    """Yields what is to be called with what is being done. Somebody else looks at the clock: the
+    work may be in a step that takes minutes.
+    """
+    waiting, over = Waiting(), threading.Event()
+
+    def tell() -> None:
+        while not over.wait(max(waiting.next - waiting.seconds, 0.1)):
+            if line := waiting.line():
+                say(line)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield waiting
+    finally:
+        over.set()
+        teller.join()

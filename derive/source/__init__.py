@@ -1,0 +1,1 @@
+"""The lines of a class body, as they were typed."""

@@ -1,0 +1,192 @@
+"""What people type who know torch, numpy or SymPy better than the notation, and what to write.
+
+Above all names that do not exist here: of functions, of methods of a tensor, of another library's.
+A `Spelling` is code for ``x`` along (N, C), or a reason why there is none; the tests derive every
+code that stands here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import sympy
+from sympy import Function
+
+NODES = (
+    *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
+)
+DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Scalar", "Size")
+GALLERY = Path(__file__).parents[1] / "math"
+HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
+
+
+@dataclass(frozen=True, init=False)
+class Spelling:
+    """How something is written for ``x`` along (N, C), in one of several ways; where there is none,
+    ``why`` says it.
+    """
+
+    codes: tuple[str, ...]
+    why: str
+
+    def __init__(self, *codes: str, why: str = ""):
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "why", why)
+
+    def __str__(self) -> str:
+        if not self.codes:
+            return self.why
+        return f"write {' or '.join(self.codes)}" + (f": {self.why}" if self.why else "")
+
+
+CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
+LARGER = "Piecewise((x, x > w), (w, True))"
+SMALLER = "Piecewise((x, x < w), (w, True))"
+PICKED = "Sum(OneHot(labels, C) * x, C)"
+CHOICE = "Piecewise((x, x > 0), (0, True))"
+BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
+NAMED = "axes have names: nothing is moved, leave it out"
+LEFT_OUT = "leave it out: it changes no value"
+SCAN = "it goes step by step along an axis, which cannot be written in the notation"
+ORDER = "it orders entries, which cannot be written in the notation"
+RANDOM = "nothing is random in the mathematics: draw it outside, and pass it as Given(N, C)"
+SIZE = "an axis stands for its own size: write N"
+REWRITES = (
+    "leave it out: how a formula is written changes nothing, and gradform simplifies by itself"
+)
+DERIVATIVE = (
+    "a named statement is a symbol to SymPy, so that its derivative would be 0: write it out, as "
+    "1 - h**2 for h = tanh(x)"
+)
+
+_SPELLINGS: dict[Spelling, str] = {
+    Spelling("Sum(x, N)"): "sum nansum reduce_sum add_reduce fsum total",
+    Spelling("Sum(x, N) / N"): "mean nanmean average avg reduce_mean fmean",
+    Spelling("Sum((x - Sum(x, N) / N)**2, N) / N"): "var variance pvariance moment",
+    Spelling("sqrt(Sum((x - Sum(x, N) / N)**2, N) / N)"): "std stdev pstdev std_dev",
+    Spelling("sqrt(Sum(x**2, C))"): "norm vector_norm l2norm l2_norm",
+    Spelling("exp(Sum(log(x), C))", why="a product, where x > 0"): "prod product cumproduct",
+    Spelling("Max(x, C)", LARGER, why="along an axis, or of two tensors"): (
+        "max amax reduce_max nanmax rowmax maximum fmax larger"
+    ),
+    Spelling("-Max(-x, C)", SMALLER, why="along an axis, or of two tensors"): (
+        "min amin reduce_min nanmin rowmin minimum fmin smaller"
+    ),
+    Spelling("Piecewise((1, Eq(x, Max(x, C))), (0, True))", why="which entries are the largest"): (
+        "argmax argmin"
+    ),
+    Spelling(CHOICE): "where clamp_min select heaviside threshold ifelse if_else",
+    Spelling("Piecewise((0, x < 0), (1, x > 1), (x, True))"): "clamp clip hardtanh",
+    Spelling("log(1 + x)"): "log1p",
+    Spelling("exp(x) - 1"): "expm1",
+    Spelling("x**2"): "square power",
+    Spelling("1 / sqrt(x)"): "rsqrt",
+    Spelling("1 / x"): "reciprocal",
+    Spelling("Abs(x)"): "abs absolute fabs",
+    Spelling("Sum(x * w, C)", why="a matrix product, of w along (N, C)"): (
+        "matmul mm bmm mv dot vdot einsum tensordot inner addmm contract outer"
+    ),
+    Spelling(PICKED, why="the entry of a label, or the row of a table"): (
+        "gather index_select take take_along_dim take_along_axis pick index"
+    ),
+    Spelling("Sum(OneHot(labels, C) * w, N)", why="what is added up by its label"): (
+        "scatter scatter_add index_add segment_sum bincount"
+    ),
+    Spelling("Piecewise((1, Ne(x, 0)), (0, True))"): "bool nonzero count_nonzero",
+    Spelling(why="a step has no gradient: pass what it gives as Given(N, C)"): (
+        "round int long floor ceil ceiling trunc divmod floor_divide fmod remainder mod"
+    ),
+    Spelling("OneHot(labels, C)"): "one_hot onehot",
+    Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
+        "arange linspace indices range iota positions tril triu tri mask"
+    ),
+    Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
+        "eye identity delta kroneckerdelta diag diagonal"
+    ),
+    Spelling(
+        CUMULATIVE, why="the sum so far, with a new axis M"
+    ): "cumsum cumulative_sum prefix_sum",
+    Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel",
+    Spelling("Unflatten(x, C, into=(G, K))", why="with an axis of a known size"): (
+        "chunk split unfold rearrange"
+    ),
+    Spelling(BESIDE, why='two results side by side, with State = Axis("State", 2)'): (
+        "cat concat concatenate stack hstack vstack pad"
+    ),
+    Spelling("Broadcast(x, K)"): "expand expand_as broadcast_to repeat tile",
+    Spelling(why=SCAN): "cumprod cummax cummin scan  accumulate associative_scan",
+    Spelling(why=ORDER): (
+        "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
+    ),
+    Spelling(why="a convolution cannot be written in the notation"): (
+        "conv conv1d conv2d conv3d convolve correlate fft rfft ifft maxpool max_pool2d avg_pool2d"
+    ),
+    Spelling(why="what is solved for cannot be written in the notation"): (
+        "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
+    ),
+    Spelling(why=RANDOM): "rand randn random randint dropout bernoulli normal uniform rand_like",
+    Spelling(why="declare what passes no gradient: x = Given(N, C)"): (
+        "detach stop_gradient no_grad requires_grad requires_grad_"
+    ),
+    Spelling(why="a number is written as it is: 0, 1"): (
+        "zeros ones full zeros_like ones_like full_like empty tensor array asarray as_tensor"
+    ),
+    Spelling(why=SIZE): "size shape numel ndim dim len count nelement length",
+    Spelling(why=NAMED): (
+        "T t mT transpose permute swapaxes moveaxis movedim unsqueeze squeeze expand_dims "
+        "newaxis broadcast adjoint"
+    ),
+    Spelling(why=LEFT_OUT): (
+        "contiguous clone copy item numpy cpu cuda to float double half type astype tolist "
+        "is_contiguous retain_grad"
+    ),
+    Spelling(why=REWRITES): (
+        "simplify factor together cancel apart collect expand_log nsimplify evalf n N radsimp "
+        "ratsimp powsimp trigsimp logcombine doit rewrite subs xreplace replace refine "
+        "expand_mul factor_terms separatevars combsimp powdenest signsimp piecewise_fold"
+    ),
+    Spelling(why=DERIVATIVE): "diff grad Derivative gradient derivative backward autograd jacobian",
+    Spelling(
+        why="what is integrated, summed up as a series or solved for is to be written out"
+    ): "integrate Integral limit Limit series Order solve solveset nsolve summation Product dsolve",
+}
+spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
+
+
+def in_the_notation(name: str) -> str:
+    """What to write in the place of the thing of that name."""
+    known = _plain(name)
+    found = spellings.get(name) or spellings.get(_KNOWN.get(known, ""))
+    return str(found) if found else in_the_gallery(name) or HAS
+
+
+def is_pointwise(name: str) -> bool:
+    """Whether SymPy has a pointwise function of that name."""
+    found = getattr(sympy, name, None)
+    return name in ("sqrt", "cbrt") or (isinstance(found, type) and issubclass(found, Function))
+
+
+def in_the_gallery(name: str) -> str:
+    """How a forward of the gallery of that name is called; empty where there is none."""
+    for file in sorted(GALLERY.glob("*.py")):
+        for forward in re.findall(r"^class (\w+)\(Forward\)", file.read_text("utf-8"), re.M):
+            if _plain(name) == forward.lower():
+                return f"call {forward}, with: from derive.math.{file.stem} import {forward}"
+    return ""
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+_KNOWN = {_plain(name): name for name in spellings}
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+    """The name among those that are ``known`` that may have been meant."""
+    found = difflib.get_close_matches(name, [*known], n=1, cutoff=cutoff)
+    return found[0] if found else None

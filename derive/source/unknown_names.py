@@ -1,0 +1,53 @@
+"""A name that nothing has: used too early, misspelt, not imported, or of another library's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sympy
+
+from derive.language.errors import NotationError, Place
+from derive.source.spellings import DECLARATIONS, HAS, NODES, closest, in_the_notation, is_pointwise
+
+
+def unknown_name(
+    name: str, place: Place, assigned: Mapping[str, int], known: Iterable[str] = ()
+) -> NotationError:
+    """What is to be said of ``name``, met at ``place`` in a class body that assigns the names in
+    ``assigned`` on those lines, where those in ``known`` are imported.
+    """
+    problem, remedy = _said(name, place.line, assigned, [*known])
+    return NotationError(problem, remedy, place)
+
+
+def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -> tuple[str, str]:
+    where = assigned.get(name)
+    if where is not None and where > line:
+        return (
+            f"{name} is used here, but defined only on line {where}",
+            "a statement sees what stands above it: move one of the two lines",
+        )
+    if where == line:
+        return f"{name} is used in its own definition", "use the tensors above it"
+    if where is not None:
+        return (
+            f"{name} is not seen by a function or a comprehension inside of a class body",
+            "write the statement out, or pass the tensor as an argument",
+        )
+    if len(name) == 1 and name.isupper():
+        return f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")'
+    own = closest(name, assigned, cutoff=0.6)
+    if own:
+        return f"{name} is unknown", f"did you mean {own}?"
+    if name in (*NODES, *DECLARATIONS):
+        return f"{name} is unknown here", f"import it: from derive import {name}"
+    if in_the_notation(name) != HAS and not is_pointwise(name):
+        return f"{name} is unknown here, and not part of the notation", in_the_notation(name)
+    if hasattr(sympy, name):
+        return f"{name} is unknown here", f"import it: from sympy import {name}"
+    other = closest(name, [*NODES, *DECLARATIONS, *known])
+    if other:
+        return f"{name} is unknown", f"did you mean {other}?"
+    if name[:1].isupper():
+        return f"{name} is unknown here, and not part of the notation", HAS
+    return f"{name} is unknown", "define it on a line above, as an Input or a statement"

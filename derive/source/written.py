@@ -1,0 +1,132 @@
+"""What a statement was written with: the tensors that stand in it, and its axes.
+
+SymPy simplifies at once: ``x*0`` is 0, and a choice between two equal branches is the branch. The
+value no longer says that the line had the axes of ``x``, so that is read from the line.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sympy import Basic
+
+from derive.language.choices import Kept, kept_tensor
+from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
+from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.source.class_source import MISSING, children
+from derive.source.line_reader import Reader, makes_formulas
+
+
+@dataclass(frozen=True)
+class Written:
+    """The names of tensors that surely stand in a formula, and axes that it surely has."""
+
+    names: frozenset[str] = frozenset()
+    axes: frozenset[Axis] = frozenset()
+
+    def __or__(self, other: Written) -> Written:
+        return Written(self.names | other.names, self.axes | other.axes)
+
+
+def written_in(line: ast.AST, value_of: Callable[[str], object]) -> Written:
+    """What stands in a formula; what cannot be told, such as what a function of the user's own does
+    with its arguments, is left out.
+    """
+    return _written(line, Reader(value_of))
+
+
+def _written(node: ast.AST, reader: Reader) -> Written:
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _of_value(reader.value(node))
+    if isinstance(node, ast.Call):
+        return _of_call(node, reader)
+    if isinstance(node, PLAIN):
+        return _all(children(node), reader)
+    return Written()
+
+
+PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List)
+
+
+def _all(nodes, reader: Reader) -> Written:
+    result = Written()
+    for node in nodes:
+        result |= _written(node, reader)
+    return result
+
+
+def _of_value(value: object) -> Written:
+    if not isinstance(value, Basic):
+        return Written()
+    return Written(frozenset(t.name for t in tensors_in(value)), axes_of(value))
+
+
+def _of_call(call: ast.Call, reader: Reader) -> Written:
+    function = reader.value(call.func)
+    if function is MISSING:
+        return Written()
+    rule = rules.get(function) if isinstance(function, type) or callable(function) else None
+    if rule is not None:
+        axes = [_axis(a, reader) for a in call.args[1:]]
+        into = next((k.value for k in call.keywords if k.arg == "into"), None)
+        new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
+        return rule(call, reader, axes, new) if None not in (*axes, *new) else Written()
+    if isinstance(function, type) and hasattr(function, "definition"):
+        names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
+        return Written(names)
+    if makes_formulas(function):
+        return _all(call.args, reader)
+    return Written()
+
+
+def _axis(node: ast.AST, reader: Reader) -> Axis | None:
+    value = reader.value(node)
+    return value if isinstance(value, Axis) else None
+
+
+def _reduced(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes - set(axes))
+
+
+def _brought(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes | set(axes))
+
+
+def _reshaped(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, (operand.axes - set(axes)) | set(new))
+
+
+def _renamed(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    if len(axes) != 2 or axes[0] not in operand.axes:
+        return Written(operand.names)
+    return Written(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
+
+
+def _index(call, reader, axes, new) -> Written:
+    return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
+
+
+def _kept(call, reader, axes, new) -> Written:
+    label = reader.value(call.args[0]) if call.args else None
+    return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
+
+
+# For each node of the notation the axes of what it is written for: receives the call, the axes
+# that are named in it, and those that it makes.
+rules: dict[Callable, Callable[..., Written]] = {
+    Sum: _reduced,
+    Max: _reduced,
+    OneHot: _brought,
+    Broadcast: _brought,
+    Position: _index,
+    Rename: _renamed,
+    Flatten: _reshaped,
+    Unflatten: _reshaped,
+    Kept: _kept,
+}

@@ -1,0 +1,1 @@
+"""What the definitions of a forward say about its values."""

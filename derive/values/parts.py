@@ -1,0 +1,452 @@
+"""The parts of a statement: a sum, a reduction, a root, a quotient or a reciprocal inside of it is
+a value of its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``); and what is
+only another name for a value: a multiple of it, one over it, a choice by what is given.
+
+Parts are given names, so that nothing is multiplied out that belongs together: ``Sum(dy*(x -
+mean))`` must not become the difference of two large numbers. Their gradients are derived and proved
+as those of the user's statements are, so that what comes out depends little on what has a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
+from sympy.core.relational import Relational
+
+from derive.closing.cost import is_evaluated
+from derive.language.choices import Branches, Compared, as_choices, written_in
+from derive.language.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
+from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
+from derive.language.traversal import everywhere
+from derive.notation.definition import Definition, Statement
+from derive.notation.statements import known_signs
+from derive.values.canonical import canonical
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the forward, named by the user or a part: its tensor and its definition in
+    earlier values.
+    """
+
+    tensor: Tensor
+    expression: Expr
+
+
+class Parts:
+    """Finds the parts of one statement after the other, and names them."""
+
+    def __init__(self, definition: Definition, merged: bool = False):
+        self.definition = definition
+        self.merged = merged
+        self.found: dict[Expr, Tensor] = {}
+        self.statement = ""
+        names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
+        names += [s.name for s in definition.statements]
+        self.taken = {
+            *names,
+            *(f"d{name}" for name in names),
+            *(axis.name for axis in definition.axes),
+        }
+        self.aliases: dict[str, Expr] = {}
+        self.spelled: dict[str, Expr] = {}
+        self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
+        met: Counter[Expr] = Counter()
+        for statement in definition.statements:
+            e = canonical(resolved(statement.expression, self.aliases))
+            met.update(_functions(e))
+            self._note(statement, e)
+        self.repeated = {e for e, count in met.items() if count > 1}
+
+    def _note(self, statement: Statement, e: Expr) -> None:
+        """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
+        one over a root or a reduction, or chosen by what is given, that it is only another name.
+        """
+        self.spelled[statement.name] = e
+        number, rest = _number_apart(e)
+        if number != 1 and statement.tensor != self.definition.output:
+            tensor = self.tensor(rest, f"{statement.name}_whole")
+            self.wholes[statement.name] = tensor, rest
+            e = self.spelled[statement.name] = number * tensor
+        factor, rest = e.as_independent(Tensor, as_Add=False)
+        rest = rest.base if self._is_reciprocal_of_a_whole(rest) else rest
+        value = isinstance(rest, Tensor) and rest.role in ("input", "statement")
+        whole = value and set(rest.axes) == set(statement.tensor.home)
+        multiple = whole and factor.is_nonzero and factor != -1
+        alias = multiple or _is_indicator(e)
+        alias = alias or (self.merged and self._is_merged(statement, e))
+        if alias and statement.tensor != self.definition.output:
+            self.aliases[statement.name] = e
+
+    def _is_reciprocal_of_a_whole(self, e: Expr) -> bool:
+        """Whether ``e`` is one over a root or a reduction: such a value is named as it is."""
+        if not (isinstance(e, Pow) and e.exp == -1 and isinstance(e.base, Tensor)):
+            return False
+        return isinstance(self.spelled.get(e.base.name), (Pow, Reduction))
+
+    def _is_merged(self, statement: Statement, e: Expr) -> bool:
+        """Whether ``e``, the value of ``statement``, is read in one place, entry by entry, and
+        would be seen there as a whole without its name too.
+        """
+        if e.has(ArrayNode) or axes_of(e) != set(statement.tensor.home):
+            return False
+        places = [
+            place for s in self.definition.statements for place in _places(s.expression, statement)
+        ]
+        return len(places) == 1 and not isinstance(e, places[0])
+
+    def top(self, statement: Statement) -> Expr:
+        """The expression of ``statement`` with everything below its top under a name."""
+        self.statement = statement.name
+        if statement.name in self.wholes:
+            tensor, whole = self.wholes[statement.name]
+            whole = self.topped(whole)
+            self.found[self.found.get(whole, whole)] = tensor
+        return self.topped(self.spelled[statement.name])
+
+    def topped(self, e: Expr) -> Expr:
+        if isinstance(e, Pow):
+            return e.func(self.inside(e.base), e.exp)
+        return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
+
+    def inside(self, e: Expr) -> Expr:
+        """A sum, a reduction or a root that is an operand of something else is a part."""
+        if not e.args or not tensors_in(e):
+            return e
+        e = self.rebuilt(e)
+        root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
+        is_part = (isinstance(e, (Add, Reduction)) or root) and not is_constant(e)
+        return self.part(e) if is_part else e
+
+    def reciprocal(self, e: Pow) -> Expr:
+        """A divisor with a function in it is named as its reciprocal: where the function
+        overflows, that is 0, and so is the product.
+        """
+        e = e.func(self.rebuilt(e.base), e.exp)
+        return self.part(1 / e.base) ** -e.exp
+
+    def rebuilt(self, e: Expr) -> Expr:
+        if isinstance(e, Reduction):
+            return e.on(self.rebuilt(e.operand))
+        if isinstance(e, Reshaping):
+            return e.on(self.inside(e.operand))
+        if isinstance(e, Add):
+            e = self.with_own_sums(e)
+            return e.func(
+                *(
+                    self.product(a)
+                    if isinstance(a, Mul)
+                    else self.inside(a)
+                    if isinstance(a, Max)
+                    else self.rebuilt(a)
+                    for a in e.args
+                )
+            )
+        if isinstance(e, Mul):
+            return self.product(e)
+        if _is_reciprocal(e):
+            return self.reciprocal(e)
+        if isinstance(e, (Pow, Function)) and not e.is_Piecewise:
+            inside = self.inside if isinstance(e, Pow) else self.argument
+            operands = [inside(arg) for arg in e.args]
+            if isinstance(e, Pow) and self._is_of_a_reduction(operands[0]):
+                operands[0] = self.part(operands[0])
+            rebuilt = e.func(*operands)
+            return self.part(rebuilt) if e in self.repeated else rebuilt
+        if e.is_Piecewise:
+            rebuilt = with_names(self.chosen(e), self.found_values())
+            return self.part(rebuilt) if e in self.repeated else rebuilt
+        return e
+
+    def _is_of_a_reduction(self, e: Expr) -> bool:
+        """Whether ``e`` is a function of a reduction: smaller than what it is read in."""
+        if not isinstance(e, Function) or not is_evaluated(e) or not isinstance(e.args[0], Tensor):
+            return False
+        name = e.args[0].name
+        known = {t.name: d for d, t in self.found.items()} | self.spelled
+        return isinstance(known.get(name), Reduction)
+
+    def with_own_sums(self, e: Add) -> Expr:
+        """``u - Sum(u, N)/N`` where ``u`` is a sum, whose terms stand among those of the whole."""
+        for total in sorted(_reductions_in(e), key=lambda node: node.sort_key()):
+            own = total.operand
+            if isinstance(own, Add) and {*own.args} < {*e.args}:
+                part = self.part(self.rebuilt(own))
+                rest = Add(*(term for term in e.args if term not in own.args))
+                e = part + rest.xreplace({total: total.on(part)})
+        return e
+
+    def chosen(self, e: Basic) -> Basic:
+        """What a choice is between, and on: the reductions in it are parts, and so is all that
+        its conditions compare, since these are computed whatever is chosen.
+        """
+        if isinstance(e, Reduction):
+            return self.inside(as_choices(e))
+        if isinstance(e, Relational) and not e.has(Branches, Compared, Piecewise):
+            return e.func(*map(self.inside, e.args))
+        if not e.args or not e.has(Reduction, Relational):
+            return e
+        return e.func(*map(self.chosen, e.args))
+
+    def product(self, e: Expr) -> Expr:
+        """A lone reduction with constant factors stays what it is; other sums in a product are
+        parts, and so is a quotient beside other factors.
+        """
+        quotient, rest = _quotient_apart(e)
+        if rest:
+            return e.func(self.part(self.product(quotient)), *map(self.inside, rest))
+        if any(map(_is_reciprocal, e.args)):
+            return e.func(
+                *(self.reciprocal(f) if _is_reciprocal(f) else self.inside(f) for f in e.args)
+            )
+        lone = [f for f in e.args if not is_number_or_size(f)]
+        if len(lone) == 1 and isinstance(lone[0], Reduction) and not isinstance(lone[0], Max):
+            return e.func(*(self.rebuilt(f) for f in e.args))
+        return e.func(*(self.inside(f) for f in e.args))
+
+    def argument(self, e: Expr) -> Expr:
+        """What a function is taken of; there a reduction is a part also as one of the factors, and
+        so is a quotient of computed values.
+        """
+        e = self.inside(e)
+        if not isinstance(e, Mul):
+            return e
+        e = e.func(*map(self.inside, e.args))
+        computed = not any(map(_is_argument, e.args))
+        return self.part(e) if computed and _is_quotient(e) else e
+
+    def part(self, e: Expr) -> Tensor:
+        if e in self.found or isinstance(e, Tensor):
+            return self.found.get(e, e)
+        same = with_names(e, self.found_values())
+        is_multiple = type(same) is not type(e) or isinstance(e, Mul)
+        is_power = isinstance(e, Pow) and same.as_base_exp()[1] != e.exp
+        if same != e and (is_multiple or is_power):  # of another
+            return same
+        return self.found.get(same) or self.named(same, self.name_of(same))
+
+    def scaled(self, e: Expr, words: str) -> Tensor:
+        """The value ``e`` that follows from the others; one for all that are equal."""
+        known = [t for expression, t in self.found.items() if expression == e]
+        known += [s.tensor for s in self.definition.statements if s.expression == e]
+        return known[0] if known else self.named(e, words)
+
+    def named(self, e: Expr, words: str) -> Tensor:
+        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
+        tensor = self.found[e] = self.tensor(e, words)
+        return tensor
+
+    def tensor(self, e: Expr, words: str) -> Tensor:
+        """The tensor of a new value ``e``; its gradient has a name of its own too."""
+        name, number = words, 2
+        while name in self.taken or f"d{name}" in self.taken:
+            name, number = f"{words}_{number}", number + 1
+        axes = self.definition.in_order(axes_of(e))
+        self.taken.add(name)
+        return Tensor(name, axes, role="statement", **known_signs(e))
+
+    def found_values(self) -> tuple[Value, ...]:
+        return tuple(Value(tensor, e) for e, tensor in self.found.items())
+
+    def name_of(self, e: Expr) -> str:
+        """A name that says what the part is: ``x_minus_mean``, ``counts_sum``, ``y_root``."""
+        kind = "sum" if isinstance(e, Sum) else "term"
+        if isinstance(e, Pow):
+            kind = "inverse" if e.exp.is_Integer else "root"
+        name = f"{self.statement}_{kind}"
+        if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
+            name = f"{e.operand.name}_{type(e).__name__.lower()}"
+        elif isinstance(e, exp):
+            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
+        elif isinstance(e, Add) and len(e.args) == 2:
+            name = _name_of_two(*e.args) or name
+        return name
+
+
+def _number_apart(e: Expr) -> tuple[Expr, Expr]:
+    """``e`` as a positive number times what is more than a tensor, or as 1 times itself."""
+    number, rest = e.primitive() if isinstance(e, Add) else e.as_coeff_Mul(rational=True)
+    whole = e / abs(number) if isinstance(e, Mul) else rest
+    plain = isinstance(whole, Tensor) or isinstance(-whole, Tensor) or is_constant(whole)
+    return (S.One, e) if plain else (abs(number), whole)
+
+
+def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
+    """``e`` with other names for a multiple of a value replaced by what they are."""
+    met = [t for t in tensors_in(e) if t.name in aliases]
+    return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
+
+
+def _places(e: Basic, statement: Statement) -> list[type]:
+    """The kinds of node that read ``statement`` directly in ``e``."""
+    met = [type(e) for arg in e.args if isinstance(arg, Tensor) and arg.name == statement.name]
+    return met + [kind for arg in e.args for kind in _places(arg, statement)]
+
+
+def _functions(e: Basic) -> list[Expr]:
+    """Every exponential, and every choice between such, that is written in ``e``, each as often as
+    it is written.
+    """
+    taken = isinstance(e, exp) or (isinstance(e, Piecewise) and e.has(exp))
+    own = [e] if taken and not is_constant(e) else []
+    return own + [found for arg in e.args for found in _functions(arg)]
+
+
+def _is_indicator(e: Expr) -> bool:
+    """Whether ``e`` is a choice between numbers by what is given: nothing is computed for it."""
+    numbers = isinstance(e, Piecewise) and all(value.is_number for value, _ in e.args)
+    return numbers and all(t.role in ("given", "kept", "label", "scalar") for t in tensors_in(e))
+
+
+def _is_quotient(e: Expr) -> bool:
+    """Whether ``e`` is divided by a value."""
+    powers = e.as_powers_dict()
+    return any(
+        power.is_negative and tensors_in(base) and not is_constant(base)
+        for base, power in powers.items()
+    )
+
+
+def _reductions_in(e: Add) -> set[Expr]:
+    """The reductions that are terms of a sum, or factors of its terms."""
+    factors = (factor for term in e.args for factor in Mul.make_args(term))
+    return {factor for factor in factors if isinstance(factor, Reduction)}
+
+
+def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
+    """What is divided in a product, by all that divides it, and the other factors, numbers
+    included: none where that is everything.
+
+    What is divided is as large as the divisor, and no argument where anything else is.
+    """
+    below = [f for f in e.args if isinstance(f, Pow) and _is_quotient(f)]
+    axes = axes_of(Mul(*below))
+    above = [f for f in e.args if f not in below and axes <= axes_of(f) and not is_constant(f)]
+    above = [f for f in above if not _is_argument(f)] or above
+    rest = [f for f in e.args if f not in (*below, *above)]
+    apart = below and above and not all(map(is_number_or_size, rest))
+    return (Mul(*above, *below), rest) if apart else (e, [])
+
+
+def _is_argument(e: Expr) -> bool:
+    """Whether ``e`` is an argument of the forward, however it is counted."""
+    if isinstance(e, Reshaping):
+        return _is_argument(e.operand)
+    return isinstance(e, Tensor) and e.role != "statement"
+
+
+def _is_reciprocal(e: Expr) -> bool:
+    """Whether ``e`` divides by a sum with a function of data in it, entry by entry."""
+    if not (isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_negative) or is_constant(e):
+        return False
+    functions = {f for f in e.base.atoms(Function) if is_evaluated(f)}
+    arguments = {f: Dummy() for f in functions}
+    own = not e.base.xreplace(arguments).has(Reduction)
+    return isinstance(e.base, Add) and own and bool(functions)
+
+
+def _name_of_two(a: Expr, b: Expr) -> str | None:
+    first, second = sorted((a, b), key=lambda e: (e.could_extract_minus_sign(), _scalar(e)))
+    sign = "minus" if second.could_extract_minus_sign() else "plus"
+    second = -second if sign == "minus" else second
+    plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
+    name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
+    return name if plain and name.isidentifier() and len(name) <= 30 else None
+
+
+def _scalar(e: Expr) -> bool:
+    return getattr(e, "role", "scalar") == "scalar"
+
+
+def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> Expr:
+    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
+    of it; if that is asked for, sums and products among other terms and factors too.
+    """
+    exact, sums, roots, definitions = _by_form(tuple(parts))
+
+    def named(node):
+        if node in exact:
+            return exact[node]
+        if isinstance(node, Add):
+            factor, primitive = _primitive(node)
+            if primitive in sums:
+                own, tensor = sums[primitive]
+                return factor / own * tensor
+            if factor != 1 and (found := named(primitive)) is not None:
+                return factor * found
+            centred = _with_own_sums(node, definitions)
+            if centred != node:
+                return named(centred) or centred
+        if among_others and isinstance(node, (Add, Mul)):
+            shorter = next(filter(None, (_shortened(node, p, t) for p, t in exact.items())), None)
+            return shorter and (named(shorter) or shorter)
+        if (
+            isinstance(node, Pow)
+            and node.base in roots
+            and node.exp.is_Rational
+            and (not node.exp.is_Integer or roots[node.base].expression.exp == -1)
+        ):
+            part = roots[node.base]
+            ratio = node.exp / part.expression.exp
+            matches = ratio.is_Integer and (ratio > 0 or not node.exp.is_Integer)
+            return part.tensor**ratio if matches else None
+        return None
+
+    return everywhere(e, named, opaque=())
+
+
+def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
+    """``e`` with ``parts`` written out."""
+    known = {part.tensor.name: part.expression for part in parts}
+    while met := {t: along(known[t.name], t) for t in tensors_in(e) if t.name in known}:
+        e = written_in(e, met)
+    return e
+
+
+@lru_cache(maxsize=64)
+def _by_form(parts: tuple[Value, ...]):
+    """The tensors of parts by what they are; those of sums, with their factors, by the sum without
+    it; the parts that are powers by their base; and the sums by their tensors.
+    """
+    exact = {part.expression: part.tensor for part in parts}
+    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
+    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
+    return exact, sums, roots, {t: e for e, t in exact.items() if isinstance(e, Add)}
+
+
+def _shortened(e: Expr, part: Expr, tensor: Tensor) -> Expr | None:
+    """``e`` with the terms or factors of ``part``, if they are among its own, under their name."""
+    if isinstance(e, Add) and isinstance(part, Add):
+        for sign in (1, -1):
+            terms = {sign * term for term in part.args}
+            if terms < {*e.args}:
+                return sign * tensor + Add(*(term for term in e.args if term not in terms))
+    if isinstance(e, Mul) and isinstance(part, Mul):
+        powers = e.as_powers_dict()
+        ratios = [powers[base] / power for base, power in part.as_powers_dict().items()]
+        if all(ratio.is_number and ratio >= 1 for ratio in ratios):
+            return tensor * e / part
+    return None
+
+
+def _with_own_sums(e: Add, definitions: Mapping[Tensor, Add]) -> Expr:
+    """``u - Sum(u, N)/N`` where the terms of a part ``u`` stand among those of the whole."""
+    for total in _reductions_in(e):
+        own = definitions.get(total.operand)
+        if own is not None and {*own.args} < {*e.args}:
+            return total.operand + Add(*(term for term in e.args if term not in own.args))
+    return e
+
+
+def _primitive(e: Add) -> tuple[Expr, Expr]:
+    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
+    ``-e``.
+    """
+    content, primitive = e.primitive()
+    if primitive.could_extract_minus_sign():
+        return -content, Add(*(-term for term in primitive.args))
+    return content, primitive

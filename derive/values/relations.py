@@ -1,0 +1,230 @@
+"""What the definitions of a forward say about its values, in the form in which rewriting uses it.
+
+- *Equations*: a definition is solved for another of its members (``equations.py``). From ``xhat =
+  diff*inv_std`` follows ``diff = xhat/inv_std``, so that the value nearer the output is used; from
+  ``s = 1 + exp(-x)`` follows ``exp(-x) = s - 1``, which is not evaluated again; a reduction that is
+  the definition of a statement, or a multiple of it, is that statement.
+- *Aliases*: a statement that is a positive multiple of another value is another name for it, and
+  all else is said of the value.
+- *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
+  (``scaled.py``); the factors that are reductions are values too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Basic, Expr, Piecewise, Pow, exp, log
+
+from derive.language.nodes import along
+from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.notation.definition import Definition
+from derive.range.bounds import Bounds
+from derive.range.scaled import Scales
+from derive.values.equations import table
+from derive.values.parts import Parts, Value, in_full, resolved, with_names
+
+
+@dataclass(frozen=True)
+class Relations:
+    """All values of a forward in order, and the rewritings that their definitions allow.
+
+    ``parts`` are the values that the user did not name; those of them that ``scales`` made are not
+    met in the mathematics as it is written.
+    """
+
+    definition: Definition
+    values: tuple[Value, ...]
+    parts: tuple[Value, ...]
+    scales: Scales
+    aliases: Mapping[str, Expr]  # statements that are multiples of other values
+
+    @cached_property
+    def same(self) -> dict[str, Expr]:
+        """Values that are computed as an earlier one is, with that one."""
+        found: dict[str, Expr] = {}
+        first: dict[Expr, Tensor] = {}
+        for value in self.values:
+            if value.tensor.name not in self.aliases:
+                tensor = first.setdefault(resolved(value.expression, found), value.tensor)
+                if tensor != value.tensor:
+                    found[value.tensor.name] = tensor
+        return found
+
+    @cached_property
+    def known(self) -> tuple[Value, ...]:
+        """The values, each under one name, in values of which that is so too."""
+        other = {*self.aliases, *self.same}
+        own = (v for v in self.values if v.tensor.name not in other)
+        return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
+
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """The names of the gradients that are asked for."""
+        return frozenset(f"d{t.name}" for t in self.definition.differentiable)
+
+    def resolved(self, e: Expr) -> Expr:
+        """``e`` with each value under its one name."""
+        return resolved(resolved(e, self.aliases), self.same)
+
+    @cached_property
+    def scales_after(self) -> Scales:
+        """The scales for the backward, which has all values at hand."""
+        return self.scales.after_forward()
+
+    def bounds(self, e: Expr) -> Bounds:
+        """Between which numbers ``e`` lies."""
+        return self.scales.values.bounds(e)
+
+    @cached_property
+    def risked(self) -> dict[Expr, frozenset]:
+        """What expressions risk, of those for which that was asked (``alternatives.py``)."""
+        return {}
+
+    @cached_property
+    def by_name(self) -> dict[str, Value]:
+        return {value.tensor.name: value for value in self.values}
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The order in which values become known: inputs first."""
+        names = [t.name for t in self.definition.inputs] + [
+            t.name for t, _ in self.definition.scalars
+        ]
+        return {name: i for i, name in enumerate(names + [v.tensor.name for v in self.values])}
+
+    def size(self, axis: Axis) -> Axis:
+        return self.definition.size(axis)
+
+    def with_parts(self, e: Expr, among_others: bool = False) -> Expr:
+        """``e`` with every part of the forward under its name, also where a number stands before
+        it, and if that is asked for among other terms and factors.
+        """
+        return with_names(e, self.parts, among_others) if self.parts else e
+
+    def with_values(self, e: Expr) -> Expr:
+        """``e`` with every value of the forward that stands in it by definition under its name."""
+        return with_names(e, self.known)
+
+    def is_made_of(self, name: str, other: str) -> bool:
+        """Whether the value ``name`` is computed from the value ``other``, or is that."""
+        return other in self._made_of(name)
+
+    def _made_of(self, name: str) -> frozenset[str]:
+        if name not in self.made_of:
+            value = self.by_name.get(name)
+            read = tensors_in(value.expression) if value else ()
+            self.made_of[name] = frozenset({name}).union(*(self._made_of(t.name) for t in read))
+        return self.made_of[name]
+
+    @cached_property
+    def made_of(self) -> dict[str, frozenset[str]]:
+        """All that values are computed from, of those for which that was asked."""
+        return {}
+
+    def unfolded(self, tensor: Tensor) -> Expr:
+        """The definition of a value, along the axes along which it is met."""
+        value = self.by_name[tensor.name]
+        return along(value.expression, tensor)
+
+    @cached_property
+    def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:
+        """What the definitions say, by the way in which they are solved (``equations.py``). Of
+        several that say what a factor or a function is, that which is nearer the output is used.
+        """
+        last_first = self.known[::-1]
+        written = [v for v in last_first if v.tensor.name not in self.scales.made]
+        orders = {"factor": written, "function": last_first}
+        return {name: way.of(orders.get(name, self.known), self) for name, way in table.items()}
+
+    @cached_property
+    def eliminations(self) -> dict[Expr, Expr]:
+        """For a tensor, what it equals in terms of the last product it is a factor of; where it is
+        an exponential that overflows, of what is made of it, which need not.
+        """
+        found = {factor: equal for factor, (equal, _) in self.solved["factor"].items()}
+        for value in self.known:
+            equal = self.inversions.get(value.expression)
+            if isinstance(value.expression, exp) and value.tensor not in tensors_in(equal):
+                found.setdefault(value.tensor, equal)
+        return found
+
+    @cached_property
+    def inversions(self) -> dict[Expr, Expr]:
+        """For a function of forward values, what it equals in terms of a value."""
+        return {function: equal for function, (equal, _) in self.solved["function"].items()}
+
+    @cached_property
+    def recognitions(self) -> dict[Expr, Expr]:
+        """Reductions that are, up to a number or a size, the definition of a named value."""
+        found = self.solved["reduction of powers"] | self.solved["reduction"]
+        return {reduction: equal for reduction, (equal, _) in found.items()}
+
+    @cached_property
+    def divisors(self) -> frozenset[Expr]:
+        """What the forward divides by, or takes the logarithm of: nowhere may that be zero."""
+        expressions = [value.expression for value in self.values]
+        powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
+        logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
+        found = {*(p.base for p in powers), *logarithms}
+        for without in (self.scales.of, self.scales.guarded):  # an exponential, which is never zero
+            found |= {without(e).factor for e in found}
+        pending = list(found)
+        while pending:  # a product is not zero, and no root is: so are what they are made of
+            e = pending.pop()
+            if isinstance(e, Tensor) and e.name in self.by_name:
+                e = self.unfolded(e)
+            new = {b for b, power in e.as_powers_dict().items() if power.is_positive} - found
+            pending += new
+            found |= new
+        return frozenset(found)
+
+    @cached_property
+    def divisors_in_full(self) -> frozenset[Expr]:
+        """The same in the user's values."""
+        return frozenset(in_full(e, self.parts) for e in self.divisors)
+
+    @cached_property
+    def chosen_divisors(self) -> frozenset[tuple[Expr, Basic]]:
+        """What the forward divides by as the branch of a choice, with the condition of that."""
+        named = {v.tensor: v.expression for v in self.values}
+        chosen = [named[divisor] for divisor in self.divisors if divisor in named]
+        branches = (branch for e in chosen if isinstance(e, Piecewise) for branch in e.args)
+        return frozenset((value, condition) for value, condition in branches)
+
+    @cached_property
+    def growing(self) -> frozenset[Expr]:
+        """What the output grows with, however it is written: exponentials, and values made of
+        them.
+        """
+        found: set[Expr] = {self.definition.output}
+        pending: list[Expr] = [self.definition.output]
+        while pending:
+            e = pending.pop()
+            if isinstance(e, Tensor):
+                new = self.scales.risks(self.scales.safe(self.unfolded(e)))
+                pending += new - found
+                found |= new
+        return frozenset(found.union(map(self.with_values, found)))
+
+
+def relations_of(definition: Definition, merged: bool = False) -> Relations:
+    """Name the parts of every statement and collect the values in order. ``merged``: without the
+    names of statements that are read once, where they would be seen as a whole all the same.
+    """
+    parts = Parts(definition, merged)
+    values: list[Value] = []
+    scales = Scales(parts.scaled)
+    for statement in definition.statements:
+        before = len(parts.found)
+        expression = parts.top(statement)
+        new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+        for value in [*new, Value(statement.tensor, expression)]:
+            before = len(parts.found)
+            scales.learn(value.tensor, value.expression)
+            values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+            values.append(value)
+    named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
+    return Relations(definition, tuple(values), named, scales.finished(), parts.aliases)

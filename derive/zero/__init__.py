@@ -1,0 +1,1 @@
+"""Is an expression identically zero?"""
