@@ -34,11 +34,12 @@ from codegen.report import FILE, report
 from codegen.trace import trace_command
 from codegen.writing import REMEDY, write_modules
 from derive.commands.check import check_command
+from derive.commands.main import list_command
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read, forwards_from, list_forwards
-from derive.running.command import add_force, add_limit, guarded, list_command, say
+from derive.running.command import add_force, add_limit, guarded, say
 from derive.running.limits import seconds_of
 from derive.running.progress import told
 from derive.running.writing import current, refuse

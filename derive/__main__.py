@@ -3,4 +3,4 @@
 from derive.running.starting import run
 
 if __name__ == "__main__":
-    run("derive.running.command", "main")
+    run("derive.commands.main", "main")

@@ -1,9 +1,9 @@
 """The whole way, from mathematics to a proved backward.
 
-    forward.py      a class body              -> Definition   named statements, checked
-    chain.py        Definition                -> Chain        one adjoint for each statement
-    closed_form.py  Chain                     -> ClosedForm   a short program, every step recorded
-    proof.py        ClosedForm                -> Proved       it and the chain are confirmed
+    notation  a class body  -> Definition   named statements, checked
+    chain     Definition    -> Chain        one adjoint for each statement
+    closing   Chain         -> ClosedForm   a short program, every step recorded
+    proving   ClosedForm    -> Proved       it and the chain are confirmed
 
 `derive` runs the stages in this order; ``tests/test_derivation.py`` holds it to this table.
 """
@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from derive.chain.chain import Chain, derive_chain
@@ -55,7 +56,16 @@ def derive_definition(
 ) -> Proved:
     """The same for mathematics that is complete already."""
     with limited(seconds_of(limit)):
-        return prove(_found(definition, progress), progress)
+        proved = prove(_found(definition, progress), progress)
+    return replace(proved, page=_page)
+
+
+def _page(proved: Proved) -> str:
+    """What a notebook shows; the templates are imported when there is one."""
+    from derive.presentation.html import fragment
+    from derive.presentation.sections import document_of
+
+    return fragment(document_of(proved))
 
 
 def _found(definition: Definition, progress: Callable[[str], None]) -> ClosedForm:

@@ -10,7 +10,7 @@ import derive
 from codegen.driver import generate
 from derive import Axes, Axis, Flatten, Forward, Input, Label, Max, NotationError, OneHot, Rename
 from derive import Sum as Total
-from derive.running.command import main
+from derive.commands.main import main
 from generated.embedding import embedding, embedding_backward
 from generated.linear import linear, linear_backward, linear_forward
 from generated.tanh import tanh, tanh_atoms, tanh_chain

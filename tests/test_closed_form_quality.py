@@ -14,9 +14,10 @@ from codegen.driver import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
-from derive.closing.cost import is_contraction, outermost_reductions
+from derive.closing.cost import outermost_reductions
 from derive.closing.factoring import factored
 from derive.closing.risks import divisors
+from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, axes_of, tensors_in
 
 N, C, K, H, D = Axis("N"), Axis("C"), Axis("K"), Axis("H"), Axis("D")

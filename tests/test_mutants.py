@@ -23,15 +23,15 @@ ROOT = Path(derive.__file__).parents[1]
 
 
 def modules(folder: str) -> set[str]:
-    files = (ROOT / folder).glob("*.py")
-    return {f"{folder.replace('/', '.')}.{f.stem}" for f in files if not f.stem.startswith("__")}
+    files = (f.relative_to(ROOT).with_suffix("") for f in (ROOT / folder).rglob("*.py"))
+    return {".".join(f.parts) for f in files if not f.stem.startswith("__")}
 
 
 def test_every_module_of_mathematics_is_a_room():
     """A new one belongs to `ROOMS`, or where it holds no rules, to `ELSEWHERE`."""
-    written = modules("derive") | modules("codegen/lowering")
-    assert written == ROOMS.keys() | set(ELSEWHERE)
-    assert not ROOMS.keys() & set(ELSEWHERE)
+    other = {m for m in modules("derive") if any(f"{m}.".startswith(f"{e}.") for e in ELSEWHERE)}
+    assert modules("derive") | modules("codegen/lowering") == ROOMS.keys() | other
+    assert not ROOMS.keys() & other
 
 
 def entries():

@@ -15,6 +15,7 @@ from forwards import OWN, write
 from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
 
 import derive
+from derive.formulas.entries import ArgMaxOf, Chosen, entry
 from derive.formulas.latex import (
     formula_lines,
     latex_formula,
@@ -37,7 +38,6 @@ from derive.presentation.document import (
 )
 from derive.presentation.markdown import escaped, markdown
 from derive.presentation.paper import latex_document, side, words_of
-from derive.presentation.small import ArgMaxOf, Chosen, entry
 from derive.running.writing import MARK
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")

@@ -18,6 +18,7 @@ from codegen.cache import VARIABLE
 from codegen.cli import gradform
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
+from derive.commands.main import main
 from derive.formulas.unicode import unicode_formula
 from derive.language.symbols import tensors_in
 from derive.presentation import document_of
@@ -25,7 +26,6 @@ from derive.presentation.derivations import TOGETHER
 from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
 from derive.presentation.terminal import rendered, words_of
-from derive.running.command import main
 from derive.running.writing import MARK
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -339,7 +339,7 @@ def test_whoever_reads_may_stop_reading():
 def test_showing_needs_neither_the_checker_nor_the_templates():
     """`derive.check` and the HTML templates are imported when they are asked for."""
     program = (
-        "import sys; from derive.running.command import main; main(['show', 'tanh', '--chain']);"
+        "import sys; from derive.commands.main import main; main(['show', 'tanh', '--chain']);"
         "loaded = [m for m in sys.modules if m.startswith(('derive.checking', 'jinja2'))];"
         "import derive, inspect;"
         "assert not loaded and inspect.signature(derive.check) and derive.check.__doc__"

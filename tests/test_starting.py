@@ -80,7 +80,7 @@ def test_what_is_to_be_ignored_is_ignored(tmp_path):
     text = "import os, signal\nos.kill(os.getpid(), signal.SIGHUP)\nprint('went on')\nos._exit(7)\n"
     ignoring = (
         "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
-        "from derive.running.starting import run; run('derive.running.command', 'main')"
+        "from derive.running.starting import run; run('derive.commands.main', 'main')"
     )
     done = run(tmp_path, "sympy", text, "-c", ignoring)
     assert done.returncode == 7 and done.stderr == ""

@@ -13,8 +13,8 @@ from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, w
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Index, Picked, axes_at, met
 from codegen.program import Contract, Gathered, Number, Reduce, SizeOf, Split, Times, Value
-from derive.closing.cost import is_contraction
 from derive.language.nodes import OneHot, Sum
+from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.notation.layout import Dim, plain
 

@@ -1,1 +1,5 @@
-"""One adjoint for every statement."""
+"""The atomic chain: one adjoint for every statement, by a table of rules.
+
+In: a `Definition`.
+Out: a `Chain`, whose adjoints refer to each other and to the values of the forward by name.
+"""

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, expand_mul, powsimp
 
 from derive.chain.rules import rules
+from derive.formulas.latex import latex_statements
 from derive.language.choices import almost_everywhere, without_gap
 from derive.language.errors import NotationError
 from derive.language.nodes import ArrayNode, renamed, summed
@@ -68,9 +69,7 @@ class Chain:
     adjoints: tuple[Adjoint, ...]
 
     def _repr_latex_(self) -> str:
-        from derive.presentation.notebook import latex_of
-
-        return latex_of((a.tensor, a.expression) for a in self.adjoints)
+        return latex_statements((a.tensor, a.expression) for a in self.adjoints)
 
     @cached_property
     def by_name(self) -> Mapping[str, Adjoint]:

@@ -1,1 +1,5 @@
-"""Checking a formula: is this backward right, and if not, what is missing?"""
+"""Is this backward right, and if not, what is missing?
+
+In: a forward, and a text that claims its gradients.
+Out: a `Verdict`: every claim is right, wrong or undecided, with a proof or a counterexample.
+"""

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from sympy import Expr
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
-from derive.checking.atomised import atomised
+from derive.checking.explaining.atomised import atomised
 from derive.checking.explaining.fitting import ValueNames
 from derive.checking.explaining.terms import TermByTerm
 from derive.checking.numbers.comparison import difference_at

@@ -7,11 +7,11 @@ from itertools import groupby
 
 from sympy import Expr, Float, Rational, cancel
 
+from derive.checking.answers import Answer, Answers, Refutation
 from derive.checking.explaining.fitting import is_simple_size_function
 from derive.checking.explaining.terms import Comparison, TermDifference
 from derive.checking.numbers.counterexample import Counterexample, rows
 from derive.checking.numbers.further import Agreement
-from derive.checking.verdict import Answer, Refutation, Verdict
 from derive.formulas.text import formula as written
 from derive.language.symbols import is_constant
 from derive.proving.proof import in_words as proof_in_words
@@ -33,7 +33,7 @@ def formula(e: Expr) -> str:
     return written(e.xreplace(long))
 
 
-def text_of(verdict: Verdict) -> str:
+def text_of(verdict: Answers) -> str:
     """The whole answer: what is wrong first, then what is right."""
     lines = list(_headline(verdict))
     for answer in verdict.answers:
@@ -45,7 +45,7 @@ def text_of(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def _headline(verdict: Verdict) -> Iterator[str]:
+def _headline(verdict: Answers) -> Iterator[str]:
     forward = verdict.definition.snake
     if verdict.single:
         answer = verdict.answers[0]
@@ -224,7 +224,7 @@ def _abbreviated(items: list[str]) -> Iterator[str]:
             yield f"... ({sum(n for _, n in runs[i : i + middle])} more)"
 
 
-def json_of(verdict: Verdict) -> dict:
+def json_of(verdict: Answers) -> dict:
     """``outcome`` and ``status`` of the whole, and one entry for each gradient."""
     return {
         "forward": verdict.definition.snake,

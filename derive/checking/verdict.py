@@ -1,150 +1,17 @@
-"""What `check` answers: every gradient that a text claims is right, wrong or undecided, and why."""
+"""What `check` answers, in words and for programs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Literal, Protocol
-
-from sympy import Expr
-
-from derive.checking.explaining.neighbours import Neighbour
-from derive.checking.explaining.terms import Comparison
-from derive.checking.numbers.counterexample import Counterexample
-from derive.checking.numbers.further import Agreement
-from derive.checking.numbers.narrowing import Narrowing
-from derive.language.symbols import Tensor
-from derive.notation.definition import Definition
-from derive.proving.proof import ProvedGradient
-from derive.reading import Misaligned
-
-Outcome = Literal["right", "narrower", "undecided", "wrong"]
+from derive.checking.answers import Answers
+from derive.checking.report import json_of, text_of
 
 
-@dataclass(frozen=True)
-class Refutation:
-    """Why a claim is wrong. ``misaligned`` where torch would align other axes than were meant;
-    else a counterexample. The explanations are looked for when they are asked for.
-    """
-
-    misaligned: Misaligned | None = None
-    counterexample: Counterexample | None = None
-    explanations: Explanations | None = None
-
-    @property
-    def unexplained(self) -> Refutation:
-        return replace(self, explanations=None)
-
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """The terms that differ, where they can be told."""
-        return self.explanations and self.explanations.comparison()
-
-    @cached_property
-    def neighbour(self) -> Neighbour | None:
-        """Another mathematics of which the claim is the right gradient."""
-        return self.explanations and self.explanations.neighbour()
-
-    @cached_property
-    def hints(self) -> tuple[str, ...]:
-        """What else there is to say."""
-        return self.explanations.hints() if self.explanations else ()
-
-
-class Explanations(Protocol):
-    """Where the explanations of a wrong claim come from."""
-
-    def comparison(self) -> Comparison | None: ...
-    def neighbour(self) -> Neighbour | None: ...
-    def hints(self) -> tuple[str, ...]: ...
-
-
-@dataclass(frozen=True)
-class Answer:
-    """About one gradient: ``line`` of the text says that it is ``claimed``.
-
-    ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
-    only if the wrong lines above are mended, ``difference`` is the largest that was found between
-    claim and gradient, relative to the gradient, in numbers of 50 digits. ``agreement`` tells what
-    was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
-    says where the formula has a value, if the gradient has one elsewhere too; the outcome is
-    "narrower" where that is more than single numbers. ``cut_short`` says what a limit of time left
-    undone.
-    """
-
-    of: Tensor
-    line: int
-    source: str
-    outcome: Outcome
-    claimed: Expr | None = None
-    proved: ProvedGradient | None = None
-    refutation: Refutation | None = None
-    difference: float | None = None
-    agreement: Agreement | None = None
-    narrowing: Narrowing | None = None
-    conditions: tuple[str, ...] = ()
-    inherits: bool = False
-    note: str = ""
-    cut_short: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"d{self.of.name}"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answers in the order of the lines; ``single`` where the text was one formula.
-
-    ``shapes`` are those that the text was read in, where inputs may have any number of dimensions,
-    ``other_shapes`` what came of others that it fits.
-    """
-
-    definition: Definition
-    answers: tuple[Answer, ...]
-    single: bool = True
-    shapes: str = ""
-    other_shapes: tuple[str, ...] = ()
-    outcome: Outcome = field(init=False)
-
-    def __post_init__(self):
-        outcomes = [answer.outcome for answer in self.answers]
-        worst = next((o for o in ("wrong", "undecided", "narrower") if o in outcomes), "right")
-        object.__setattr__(self, "outcome", worst)
-
-    @property
-    def right(self) -> bool | None:
-        """True if everything is proved, False if something is refuted, None where neither, or where
-        a formula has no value on a part of the data.
-        """
-        return {"right": True, "wrong": False}.get(self.outcome)
-
-    @property
-    def status(self) -> int:
-        """The exit status: 0 right, 1 wrong, undecided or narrower."""
-        return 0 if self.right else 1
-
-    @property
-    def unexplained(self) -> Verdict:
-        """The same without explanations, which take their time."""
-        why = "the limit of time was over before it was explained"
-        bare = [
-            replace(a, refutation=a.refutation.unexplained, cut_short=why) if a.refutation else a
-            for a in self.answers
-        ]
-        return replace(self, answers=tuple(bare))
-
-    @property
-    def first_wrong(self) -> Answer | None:
-        return next((a for a in self.answers if a.outcome == "wrong"), None)
+class Verdict(Answers):
+    """Every gradient that a text claims is right, wrong or undecided, and why."""
 
     def __str__(self) -> str:
-        from derive.checking.report import text_of
-
         return text_of(self)
 
     def as_json(self) -> dict:
         """The same for programs: plain numbers, strings, lists and dicts."""
-        from derive.checking.report import json_of
-
         return json_of(self)

@@ -16,13 +16,13 @@ from functools import lru_cache
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp, sin, tanh
 
-from derive.closing.cost import is_evaluated
 from derive.closing.facts import Facts
 from derive.closing.recomputation import computed_from, times_read
 from derive.closing.risks import divisors, preference
 from derive.closing.steps import Record, Step
 from derive.language.choices import Compared, written_in
 from derive.language.nodes import ArgMax, ArrayNode, Max, Sum, along
+from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.language.traversal import everywhere
 from derive.values.parts import Value

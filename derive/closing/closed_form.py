@@ -41,7 +41,7 @@ from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 from derive.chain.chain import Adjoint, Chain, derive_chain
 from derive.closing.alternatives import Pairs, improved
 from derive.closing.common_sums import with_common_sums
-from derive.closing.cost import Cost, additions, arithmetic, cost_of, is_contraction
+from derive.closing.cost import Cost, additions, arithmetic, cost_of
 from derive.closing.factoring import factored
 from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
@@ -52,8 +52,10 @@ from derive.closing.risks import Preference, divisors, preference
 from derive.closing.shares import with_other_shares
 from derive.closing.sharing import evaluated_once, shared
 from derive.closing.steps import Fact, Record, Step
+from derive.formulas.latex import latex_statements
 from derive.language.choices import written_in
 from derive.language.nodes import OneHot, Reshaping, Sum, along, sums_in
+from derive.language.operations import is_contraction
 from derive.language.symbols import (
     Axis,
     Tensor,
@@ -148,9 +150,7 @@ class ClosedForm:
         return tuple(step for step in self.steps if step.target == tensor)
 
     def _repr_latex_(self) -> str:
-        from derive.presentation.notebook import latex_of
-
-        return latex_of((s.tensor, s.expression) for s in self.statements)
+        return latex_statements((s.tensor, s.expression) for s in self.statements)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))

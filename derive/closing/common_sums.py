@@ -15,10 +15,10 @@ from itertools import permutations
 
 from sympy import Expr, Mul
 
-from derive.closing.cost import is_contraction
 from derive.closing.factoring import factored
 from derive.closing.steps import Record
 from derive.language.nodes import Sum, summed, sums_in
+from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.values.relations import Relations
 

@@ -23,14 +23,13 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from sympy import Abs, Add, Expr, Function, Mul, Piecewise, Pow, exp, preorder_traversal, sign
+from sympy import Add, Expr, Mul, exp, preorder_traversal
 
-from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Sum
+from derive.language.operations import is_contraction, is_evaluated
 from derive.language.symbols import Tensor, axes_of, tensors_in
 
 NOMINAL = 32
-CHEAP = (Abs, Branches, Compared, Piecewise, sign)  # they compare and choose, and evaluate nothing
 
 
 @dataclass(frozen=True, order=True)
@@ -142,15 +141,6 @@ def entries(axes) -> int:
     return prod(lengths) if lengths else 0
 
 
-def is_evaluated(e: Expr) -> bool:
-    """Whether ``e`` is a function, a root or a power with a varying exponent: more than arithmetic
-    and comparisons.
-    """
-    if isinstance(e, Pow):
-        return not e.exp.is_Integer
-    return isinstance(e, Function) and not isinstance(e, CHEAP)
-
-
 def _passes(e: Expr) -> tuple[int, list[tuple[str, int]]]:
     """The number of reductions in ``e``, and what is read by them and by what is around them, by
     name, with its entries.
@@ -189,13 +179,3 @@ def _spreads(e: Expr) -> bool:
     whole = axes_of(e.operand)
     tensors = tensors_around(e.operand)
     return not is_contraction(e) and all(set(t.axes) < whole for t in tensors)
-
-
-def is_contraction(e: Expr) -> bool:
-    """A sum over a product that is larger than each of its factors: a matrix product, never to
-    be multiplied out.
-    """
-    if not isinstance(e, Sum) or not e.operand.is_Mul:
-        return False
-    whole = axes_of(e.operand)
-    return all(axes_of(factor) < whole for factor in e.operand.args)

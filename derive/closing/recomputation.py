@@ -18,11 +18,12 @@ from functools import lru_cache
 
 from sympy import Expr, preorder_traversal
 
-from derive.closing.cost import entries, is_contraction
+from derive.closing.cost import entries
 from derive.closing.facts import Facts
 from derive.closing.steps import Record
 from derive.language.choices import written_in
 from derive.language.nodes import ArrayNode, along, sums_in
+from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.statements import known_signs
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
 
-from derive.closing.cost import is_contraction
 from derive.closing.steps import Record
 from derive.language.choices import Compared
 from derive.language.nodes import OneHot, Reduction, Sum, sums_in
+from derive.language.operations import is_contraction
 from derive.language.symbols import (
     Axis,
     Tensor,

@@ -16,6 +16,7 @@ from sympy.core.alphabets import greeks
 from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
+from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import (
     LARGEST_DIVISOR,
     decimal,
@@ -26,7 +27,6 @@ from derive.formulas.text import (
 from derive.language.choices import kept_label
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Axis, Tensor
-from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 
 SIGNS = {"Sum": r"\sum", "Max": r"\max", "Peak": r"\max", "ArgMax": r"\arg\max"}
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
@@ -55,6 +55,13 @@ INVISIBLE |= {"sqrt", "hat", "begin", "end", "cases", "small", "footnotesize"}
 def latex_formula(e: Expr) -> str:
     """``e`` in LaTeX's mathematics, on one line and without dollars."""
     return _Latex({"order": "none"}).doprint(e)
+
+
+def latex_statements(equations: Iterable[tuple[Tensor, Expr]]) -> str:
+    """Statements as one aligned display."""
+    lines = [f"{latex_formula(left)} &= {latex_formula(right)}" for left, right in equations]
+    inside = " \\\\\n".join(lines)
+    return f"$$\n\\begin{{aligned}}\n{inside}\n\\end{{aligned}}\n$$"
 
 
 def latex_text(text: str) -> str:

@@ -15,12 +15,12 @@ from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.printer import Printer
 
+from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import decimal, numerator_and_denominator, ordered_factors, ordered_terms
+from derive.formulas.words import Side, parts_of
 from derive.language.choices import kept_label
 from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
 from derive.language.symbols import Along, Axis, Tensor
-from derive.presentation.document import Side, parts_of
-from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
 RELATIONS = {"==": "=", "!=": "\u2260", "<=": "\u2264", ">=": "\u2265"}

@@ -6,11 +6,11 @@ from sympy import Expr, Integer, Piecewise, Pow, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
+from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import Formula
 from derive.language.choices import kept_label
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Tensor
-from derive.presentation.small import ArgMaxOf, Chosen, entry_of
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -1,1 +1,5 @@
-"""What is found out besides the gradients."""
+"""What is found out besides the gradients.
+
+In: a forward.
+Out: findings: what has no influence, gradients that are sums or matrix products, and the like.
+"""

@@ -14,8 +14,8 @@ from itertools import product
 from sympy import Add, Expr, expand
 
 from derive.chain.chain import adjoint_of
-from derive.closing.cost import is_contraction
 from derive.language.nodes import Sum
+from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.proving.small_batch import SmallBatch, TotalDerivative

@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+MATH = Path(__file__).parents[1] / "math"  # the forwards of the project
+
 
 @dataclass(frozen=True)
 class Place:
@@ -92,8 +94,7 @@ def said(problem: str, remedy: str) -> str:
 
 def caller_place() -> Place | None:
     """The nearest line on the stack that is neither gradform's nor SymPy's: the user's own."""
-    ours = str(Path(__file__).parents[1])
-    mathematics = str(Path(__file__).parents[1] / "math")
+    ours, mathematics = f"{MATH.parent}", f"{MATH}"
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

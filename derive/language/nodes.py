@@ -20,7 +20,8 @@ from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
-from derive.source.spellings import LARGER
+
+LARGER = "Piecewise((x, x > w), (w, True))"
 
 
 class Reduction(ArrayNode):

@@ -5,7 +5,6 @@ no name is given twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sympy import Expr
 
@@ -13,11 +12,9 @@ from derive.language.declarations import exact
 from derive.language.errors import NotationError
 from derive.language.nodes import ArrayNode, Reshaping
 from derive.language.symbols import Axis
+from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement, snake_case
 from derive.notation.made_axes import known_sizes
-
-if TYPE_CHECKING:
-    from derive.notation.forward import ClassBody
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function", "Again")

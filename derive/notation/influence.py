@@ -10,23 +10,10 @@ bias in front of a batch norm, is a result.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from derive.language.errors import NotationWarning, Place, said
 from derive.language.symbols import tensors_in
-
-if TYPE_CHECKING:
-    from derive.notation.forward import ClassBody
-
-
-@dataclass(frozen=True)
-class Vanished:
-    """The names that the statement ``name`` is written with, and does not depend on."""
-
-    name: str
-    of: tuple[str, ...]
-    place: Place
+from derive.notation.class_body import ClassBody
 
 
 def warn_of_no_influence(body: ClassBody) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.closing.cost import is_contraction
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
+from derive.language.operations import is_contraction
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition
 

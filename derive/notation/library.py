@@ -23,13 +23,12 @@ from types import CodeType
 import sympy
 import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_from` compiles anew
 
-from derive.language.errors import Place, QuestionError
+from derive.language.errors import MATH, Place, QuestionError
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
 from derive.source.class_source import read_already
 from derive.source.unknown_names import unknown_name
 
-MATH = Path(__file__).parents[1] / "math"
 OUR_MODULES = "gradform_file_"
 _read: set[Path] = set()
 NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, so none is stale

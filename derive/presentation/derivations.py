@@ -14,11 +14,12 @@ from sympy import Eq, Expr
 
 from derive.chain.chain import adjoint_of
 from derive.closing.steps import Fact, Step
+from derive.formulas.words import Words, joined
 from derive.found.findings import NoInfluence, zero_gradients
 from derive.language.nodes import Sum, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
-from derive.presentation.document import Block, Derivation, Equation, Equations, Words, joined
+from derive.presentation.document import Block, Derivation, Equation, Equations
 from derive.proving.proof import Proved
 
 # Rules that multiply out and collect: a reader follows several of them at once.

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedStatement
+from derive.formulas.words import Words, joined
 from derive.language.symbols import Axis, size_divisors
 from derive.notation.definition import Definition
-from derive.presentation.document import Block, Equation, Equations, Prose, Words, joined
+from derive.presentation.document import Block, Equation, Equations, Prose
 
 
 def divisors_explained(

@@ -6,29 +6,12 @@ escapes. All records are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sympy import Add, Basic, Expr
+from sympy import Add, Expr
 
-# A sentence: plain text, or parts of it with formulas between them.
-Words = str | tuple[str | Basic, ...]
-Side = Expr | Words
-
-
-def parts_of(words: Side) -> tuple[str | Basic, ...]:
-    """Text and formulas in the order in which they are read."""
-    if isinstance(words, str):
-        return (words,) if words else ()
-    return words if isinstance(words, tuple) else (words,)
-
-
-def joined(parts: Iterable[Side], between: str = ", ") -> tuple[str | Basic, ...]:
-    """Several sentences or formulas as one sentence."""
-    found: list[str | Basic] = []
-    for i, part in enumerate(parts):
-        found += [between] * bool(i) + list(parts_of(part))
-    return tuple(found)
+from derive.formulas.words import Side, Words
 
 
 @dataclass(frozen=True)

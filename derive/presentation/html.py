@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from derive.formulas.mathml import equation, inline, mathml, matrix
+from derive.formulas.words import Side, Words, parts_of
 from derive.presentation.document import (
     Block,
     Code,
@@ -26,9 +27,6 @@ from derive.presentation.document import (
     Group,
     Matrix,
     Prose,
-    Side,
-    Words,
-    parts_of,
 )
 from derive.presentation.graph import drawing
 from derive.running.writing import MARK

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from sympy import Basic
 
 from derive.formulas.latex import latex_formula, width
+from derive.formulas.words import Words, parts_of
 from derive.presentation.document import (
     Block,
     Code,
@@ -23,8 +24,6 @@ from derive.presentation.document import (
     Group,
     Matrix,
     Prose,
-    Words,
-    parts_of,
 )
 from derive.presentation.paper import bracketed, entries, left_side, right_lines, side
 from derive.presentation.terminal import words_of

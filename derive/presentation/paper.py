@@ -14,6 +14,7 @@ from derive.formulas.latex import (
     text_in_formula,
     width,
 )
+from derive.formulas.words import Side, Words, parts_of
 from derive.presentation.document import (
     Block,
     Code,
@@ -25,9 +26,6 @@ from derive.presentation.document import (
     Group,
     Matrix,
     Prose,
-    Side,
-    Words,
-    parts_of,
 )
 from derive.running.writing import MARK
 

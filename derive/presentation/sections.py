@@ -14,6 +14,7 @@ from sympy import Basic, Expr
 
 from derive.chain.chain import Adjoint
 from derive.closing.closed_form import ClosedForm
+from derive.formulas.words import Words, joined
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.layout import layouts_of, shape
@@ -31,8 +32,6 @@ from derive.presentation.document import (
     Node,
     Prose,
     Section,
-    Words,
-    joined,
 )
 from derive.presentation.paths import branching, paths_to
 from derive.presentation.small import small_batches

@@ -9,44 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
-from sympy import Expr, Function, Integer, Symbol
+from sympy import Expr, Integer
 
 from derive.closing.closed_form import ClosedForm, ClosedStatement
+from derive.formulas.entries import ArgMaxOf, Chosen, entry
+from derive.formulas.words import Words
 from derive.found.matrix_example import SIZE, AxisSum, recognised_products
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArgMax, OneHot, Sum
 from derive.language.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
 from derive.notation.definition import Definition
-from derive.presentation.document import Block, Group, Matrix, Prose, Words
+from derive.presentation.document import Block, Group, Matrix, Prose
 from derive.proving.proof import Proved, computed_again, inlined, without_parts
 from derive.proving.small_batch import Entries, SmallBatch
-
-
-class Chosen(Function):
-    """1 where the first argument is the second, else 0: what remains of a one-hot."""
-
-    is_real = True
-
-
-class ArgMaxOf(Function):
-    """The place of the largest of its arguments, counted from 1; of equals the first."""
-
-    is_real = True
-
-
-def entry(name: str, index: Iterable[int]) -> Symbol:
-    """The symbol of an entry, numbered from 1 as in a book.
-
-    No tensor has a bracket in its name, so that a printer can tell the two apart.
-    """
-    places = ", ".join(str(k + 1) for k in index)
-    return Symbol(f"{name}[{places}]" if places else name, real=True)
-
-
-def entry_of(symbol: Symbol) -> tuple[str, list[str]]:
-    """The name of a tensor, and the numbers of an entry of it."""
-    name, _, places = symbol.name.partition("[")
-    return name, places.rstrip("]").split(", ") if places else []
 
 
 def small_batches(

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from derive.formulas.unicode import unicode_formula
+from derive.formulas.words import Side, parts_of
 from derive.presentation.document import (
     Block,
     Code,
@@ -22,8 +23,6 @@ from derive.presentation.document import (
     Graph,
     Matrix,
     Prose,
-    Side,
-    parts_of,
 )
 from derive.presentation.document import Group as Folded
 

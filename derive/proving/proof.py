@@ -20,7 +20,7 @@ does not succeed, the record says that only the small batches were proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
@@ -60,12 +60,14 @@ LONGER = "give a longer --limit, or names to parts of long statements: each is p
 class Proved:
     """A closed form that may be emitted, with what was proved of each of its gradients, and of each
     adjoint of its chain. ``cut_short`` says what a limit of time left undone; nothing without one.
+    ``page`` shows it in a notebook.
     """
 
     closed_form: ClosedForm
     gradients: tuple[ProvedGradient, ...]
     adjoints: tuple[ProvedGradient, ...]
     cut_short: str = ""
+    page: Callable[[Proved], str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def definition(self) -> Definition:
@@ -79,9 +81,7 @@ class Proved:
         return f"<{self.definition.name}, proved: {self.summary}>"
 
     def _repr_html_(self) -> str:
-        from derive.presentation.notebook import html_of
-
-        return html_of(self)
+        return self.page and self.page(self)
 
     def _repr_latex_(self) -> str:
         return self.closed_form._repr_latex_()

@@ -1,1 +1,6 @@
-"""What a value can be."""
+"""What a value can be: between which numbers it lies, and what of it is too large to be written
+down.
+
+In: expressions, and the definitions of the names in them.
+Out: `Bounds`; or a moderate factor and the exponent of what it is multiplied by (`Scales`).
+"""

@@ -1,4 +1,7 @@
-"""Reading a formula: text in, expressions in named axes out.
+"""Reading a formula in torch or in the notation: nothing of it is run.
+
+In: a text, and the `Definition` whose names stand in it.
+Out: a `Reading`: claims, each an expression in named axes; or `NotUnderstood`, with the place.
 
 source.py        the text, bounded and parsed; refusals.py: where and why something is not read
 names.py         what a name means; vocabulary.py: what a call means

@@ -1,6 +1,4 @@
-"""What the commands share: the exit status of every outcome, and the verbs that need no code
-generation.
-"""
+"""What the commands share: the exit status of every outcome, and what is said of it."""
 
 from __future__ import annotations
 
@@ -8,23 +6,14 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from derive.language.errors import NotationWarning, Place, QuestionError, UnprovedError
-from derive.notation.definition import IGNORE_INDEX
-from derive.notation.library import list_forwards
 from derive.running.starting import flushed
 from derive.running.writing import replaced
 
 DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
-
-VERBS = {
-    "list": "list the forwards of derive/math",
-    "show": "show how a closed form comes about",
-    "check": "prove or refute a formula for a gradient",
-    "site": "write a page for every forward",
-}
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -112,50 +101,3 @@ def _said_once() -> Iterator[None]:
         warnings.simplefilter("always", NotationWarning)
         shown_before, warnings.showwarning = warnings.showwarning, show
         yield
-
-
-def list_command(
-    arguments: Sequence[str] | None = None, program: str = "python -m derive list"
-) -> int:
-    """List the forwards of ``derive/math``."""
-    argparse.ArgumentParser(prog=program, description=list_command.__doc__).parse_args(arguments)
-    return guarded(_list)
-
-
-def _list() -> int:
-    forwards = list_forwards()
-    width = max((len(f.definition.snake) for f in forwards), default=0)
-    for forward in forwards:
-        definition = forward.definition
-        names = [t.name for t in definition.arguments]
-        names += [name for name, _ in definition.size_arguments]
-        names += [t.name for t, _ in definition.scalars] + [IGNORE_INDEX] * bool(
-            definition.ignoring
-        )
-        about = " ".join(definition.doc.split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
-        print(f"{definition.snake:{width}}  {', '.join(names)} -> {definition.output}   {about}")
-    return DONE
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m derive``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m derive", description="Derivations, without code."
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, about in VERBS.items():
-        verbs.add_parser(verb, help=about, add_help=False)
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    verb = parser.parse_args(arguments[:1]).verb  # what follows is for the command of the verb
-    return _command(verb)(arguments[1:])
-
-
-def _command(verb: str) -> Callable[[Sequence[str]], int]:
-    """The command of a verb; its modules are imported when it is called for."""
-    if verb == "check":
-        from derive.commands.check import check_command
-
-        return check_command
-    from derive.commands.show import show_command, site_command
-
-    return {"list": list_command, "show": show_command, "site": site_command}[verb]

@@ -10,15 +10,11 @@ import inspect
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING
 
 from derive.source.class_source import file_tree
-
-if TYPE_CHECKING:
-    from derive.source.line_reader import Reader
+from derive.source.line_reader import Reader
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def lines_of(function: FunctionType) -> list[ast.AST]:

@@ -11,7 +11,6 @@ from types import FrameType
 from derive.language.errors import NotationError, Place
 from derive.language.float_range import IN_LOGARITHMS
 from derive.language.symbols import Axis, Tensor
-from derive.source.called_functions import COMPREHENSIONS
 from derive.source.class_source import (
     MISSING,
     Scope,
@@ -21,6 +20,7 @@ from derive.source.class_source import (
     nodes_in,
     statements_by_line,
 )
+from derive.source.line_reader import COMPREHENSIONS
 from derive.source.python_on_tensors import check_line
 from derive.source.unknown_names import unknown_name
 from derive.source.written import Written, written_in

@@ -18,7 +18,6 @@ from sympy.sets.sets import Set
 
 from derive.language.array_node import ArrayNode
 from derive.language.declarations import Declaration
-from derive.source.called_functions import COMPREHENSIONS
 from derive.source.class_source import MISSING, children
 
 # Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
@@ -33,6 +32,7 @@ HARMLESS = (
 COUNTS = ("len", "isinstance", "issubclass", "type", "repr", "str", "format", "id", "hash")
 COUNTS += ("hasattr", "callable", "dir")
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 COLLECTIONS = (ast.Tuple, ast.List, ast.Set)
 INFORMATION = ("name", "length", "axes", "home", "role")
 

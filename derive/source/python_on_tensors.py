@@ -23,9 +23,10 @@ from sympy.logic.boolalg import BooleanFunction
 
 from derive.language.errors import NotationError, Place
 from derive.language.symbols import Axis, Tensor
-from derive.source.called_functions import COMPREHENSIONS, FUNCTIONS, arguments_of, lines_of, spread
+from derive.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.source.class_source import MISSING, children, decides_in_python
 from derive.source.line_reader import (
+    COMPREHENSIONS,
     INFORMATION,
     Reader,
     arguments,

@@ -11,16 +11,17 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import sympy
 from sympy import Function
+
+from derive.language.errors import MATH
+from derive.language.nodes import LARGER
 
 NODES = (
     *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
 )
 DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Scalar", "Size")
-GALLERY = Path(__file__).parents[1] / "math"
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 
@@ -44,7 +45,6 @@ class Spelling:
 
 
 CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
-LARGER = "Piecewise((x, x > w), (w, True))"
 SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
@@ -172,7 +172,7 @@ def is_pointwise(name: str) -> bool:
 
 def in_the_gallery(name: str) -> str:
     """How a forward of the gallery of that name is called; empty where there is none."""
-    for file in sorted(GALLERY.glob("*.py")):
+    for file in sorted(MATH.glob("*.py")):
         for forward in re.findall(r"^class (\w+)\(Forward\)", file.read_text("utf-8"), re.M):
             if _plain(name) == forward.lower():
                 return f"call {forward}, with: from derive.math.{file.stem} import {forward}"

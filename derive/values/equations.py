@@ -16,8 +16,8 @@ from typing import Protocol
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
-from derive.closing.cost import is_evaluated
 from derive.language.nodes import Max, Sum
+from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.values.parts import Value
 

@@ -17,9 +17,9 @@ from functools import lru_cache
 from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
 from sympy.core.relational import Relational
 
-from derive.closing.cost import is_evaluated
 from derive.language.choices import Branches, Compared, as_choices, written_in
 from derive.language.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
+from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.language.traversal import everywhere
 from derive.notation.definition import Definition, Statement

@@ -15,10 +15,11 @@ from sympy import Eq, Piecewise
 
 import derive
 from derive.commands.site import pages_of
+from derive.formulas.words import Words, joined
 from derive.found.findings import Balance, NoInfluence
 from derive.notation.library import files_read
 from derive.presentation import document_of
-from derive.presentation.document import Document, Words, joined
+from derive.presentation.document import Document
 from derive.presentation.markdown import markdown
 from derive.proving.proof import Proved
 from derive.running.command import add_force, guarded

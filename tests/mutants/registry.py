@@ -114,6 +114,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.proof": ("test_proof.py", *REST),
     "derive.language.traversal": REST,
     "codegen.lowering.constants": ("test_printer_tables.py",),
+    "derive.language.operations": REST,
     "codegen.lowering.expressions": EMITTED,
     "codegen.lowering.frames": EMITTED,
     "codegen.lowering.fused": ("test_fused.py", *EMITTED),
@@ -144,64 +145,14 @@ TABLES: dict[tuple[str, str], tuple[str, ...]] = {
     ("derive.reading.vocabulary", "MODULES"): READ,
 }
 
-# Modules of the same folders that hold no rules: the notation, records, words and what is shown.
+# What holds no rules, rooms and single modules: the notation, records, words and what is shown.
 ELSEWHERE = (
-    *(
-        "derive.language.array_node",
-        "derive.language.declarations",
-        "derive.notation.definition",
-        "derive.notation.forward",
-    ),
-    *(
-        "derive.language.nodes",
-        "derive.language.reshaping",
-        "derive.notation.statements",
-        "derive.language.symbols",
-        "derive.notation.layout",
-    ),
-    *(
-        "derive.notation.composition",
-        "derive.notation.splicing",
-        "derive.notation.made_axes",
-        "derive.notation.library",
-    ),
-    *(
-        "derive.running.command",
-        "derive.derivation",
-        "derive.language.errors",
-        "derive.closing.steps",
-        "derive.running.writing",
-    ),
-    *(
-        "derive.found.findings",
-        "derive.found.matrix_example",
-        "derive.formulas.text",
-        "derive.notation.completeness",
-    ),
-    *(
-        "derive.source.class_reading",
-        "derive.source.class_source",
-        "derive.source.line_reader",
-        "derive.source.written",
-    ),
-    *(
-        "derive.source.python_on_tensors",
-        "derive.source.called_functions",
-        "derive.source.unknown_names",
-    ),
-    *(
-        "derive.source.spellings",
-        "derive.notation.influence",
-        "derive.language.float_range",
-        "derive.language.domain",
-    ),
-    *(
-        "derive.running.starting",
-        "derive.running.folders",
-        "derive.version",
-        "derive.running.limits",
-        "derive.running.progress",
-    ),
+    *("derive.running", "derive.source", "derive.notation", "derive.formulas", "derive.found"),
+    *("derive.presentation", "derive.reading", "derive.checking", "derive.commands"),
+    *("derive.language.errors", "derive.language.symbols", "derive.language.array_node"),
+    *("derive.language.nodes", "derive.language.reshaping", "derive.language.declarations"),
+    *("derive.language.domain", "derive.language.float_range", "derive.closing.steps"),
+    *("derive.derivation", "derive.version", "derive.math"),
 )
 
 

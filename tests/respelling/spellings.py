@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Mul, Piecewise, exp, log, preorder_traversal
 
-from derive.closing.cost import is_contraction
 from derive.language.declarations import Input
 from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Sum
+from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, is_constant, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.forward import Forward

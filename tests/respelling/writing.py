@@ -13,8 +13,9 @@ from derive.language.declarations import Declaration, Given, Input, Label, Scala
 from derive.language.domain import Demand, Domain
 from derive.language.nodes import ArrayNode, renamed
 from derive.language.symbols import Axis, Tensor
+from derive.notation.class_body import ClassBody
 from derive.notation.definition import Definition, Statement
-from derive.notation.forward import ClassBody, Forward, ForwardMeta
+from derive.notation.forward import Forward, ForwardMeta
 from derive.notation.splicing import spliced, taken_along
 
 KINDS = {"input": Input, "given": Given}

@@ -16,7 +16,7 @@ from itertools import combinations
 from sympy import Add, Expr, Mul, Pow, S, sign
 
 from derive.chain.chain import Chain, adjoint_of, derive_chain
-from derive.checking.atomised import atomised
+from derive.checking.explaining.atomised import atomised
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.comparison import difference_at
 from derive.checking.numbers.evaluation import Evaluation, Point

@@ -1,5 +1,8 @@
 """A forward, its gradients and a claim in numbers: fifty digits, or exact.
 
+In: a `Chain`, a claim, and how long may be looked.
+Out: a point at which they differ, as small as can be, or that none was found.
+
 arithmetic.py     the arithmetics: fifty digits, exact_numbers.py, and residues.py, which is exact
                   at random data (fields.py: modulo primes)
 evaluation.py     expressions at a point; points.py: points, simple and random

@@ -1,0 +1,313 @@
+"""The namespace of a class body, which makes a statement of every assignment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+
+from sympy import Expr, preorder_traversal
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
+
+from derive.language.choices import comparing, kept_tensor, nesting, with_ignored
+from derive.language.declarations import Declaration, Label, Scalar, Size
+from derive.language.domain import Demand
+from derive.language.errors import NotationError, Place, caller_place
+from derive.language.float_range import check_numbers
+from derive.language.nodes import Broadcast
+from derive.language.symbols import (
+    Along,
+    Axes,
+    Axis,
+    MinusInfinity,
+    Tensor,
+    axes_of,
+    check_axes,
+    checked_name,
+    is_constant,
+    ordered,
+    same_name,
+    tensors_in,
+    with_sizes,
+)
+from derive.notation.composition import PendingBlock, placed_block
+from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
+from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.statements import (
+    UNDEFINED,
+    check_statement,
+    in_notation,
+    known_signs,
+    tensors_outside_conditions,
+    without_marks,
+)
+from derive.source.class_reading import ClassReading
+from derive.source.written import Written
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """The names that the statement ``name`` is written with, and does not depend on."""
+
+    name: str
+    of: tuple[str, ...]
+    place: Place
+
+
+PYTHON_NAMES = (Relational, BooleanAtom, BooleanFunction, str, type, FunctionType, ModuleType)
+
+
+class ClassBody(dict):
+    """The namespace of a forward's class body: it makes a statement of every assignment."""
+
+    def __init__(self, name: str = ""):
+        super().__init__()
+        self.name = name
+        self.reading: ClassReading | None = None  # none where nothing is written, as in a loop
+        self.vanished: list[Vanished] = []
+        self.deleted: tuple[str, Place | None] | None = None
+        self.places: dict[str, Place] = {}
+        self.inputs: list[Tensor] = []
+        self.optional: dict[str, float] = {}
+        self.broadcast: list[str] = []
+        self.ignoring: list[Ignoring] = []
+        self.scalars: list[tuple[Tensor, float | Expr]] = []
+        self.demands: dict[Demand, Place] = {}
+        self.sizes: list[tuple[str, Axis]] = []
+        self.statements: list[Statement] = []
+        self.tensors: dict[str, Tensor] = {}
+        self.nested: dict[str, int] = {}  # how many choices stand in one another
+        self.last = ("", Place("<unknown>", 0))
+
+    def __getitem__(self, name):
+        reading, frame = self.reading, sys._getframe(1)
+        if reading is not None and frame.f_code is reading.code:
+            reading.reach(frame.f_lineno, self.tensors)
+            reading.read.add(name)
+            unknown = None if name in self else reading.unknown(name, frame.f_lineno)
+            if unknown is not None:
+                raise unknown
+        return super().__getitem__(name)
+
+    def __setitem__(self, name, value):
+        frame = sys._getframe(1)
+        if name == "__module__" and frame.f_code.co_name == self.name:
+            self.reading = ClassReading(frame, self)
+        if name.startswith("__") or name == "_":
+            return super().__setitem__(name, value)
+        place = caller_place() or Place("<unknown>", 0)
+        self.last = (name, place)
+        try:
+            if self.reading is not None and frame.f_code is self.reading.code:
+                self.reading.reach(frame.f_lineno, self.tensors)
+                value = self._as_written(name, value, self.reading.written(name, frame.f_lineno))
+            super().__setitem__(name, self._received(name, value, place))
+        except NotationError as error:
+            raise error.at(place) from None
+
+    def __delitem__(self, name):
+        if name not in self.places:
+            return super().__delitem__(name)
+        self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
+
+    def _as_written(self, name: str, value, written: Written):
+        """``value`` along all the axes that the line has, where SymPy lost some; what else it lost
+        is remembered.
+        """
+        if not isinstance(value, Expr) or isinstance(value, Axis):
+            return value
+        gone = written.names - _names_in(value)
+        if gone:
+            place = caller_place() or Place("<unknown>", 0)
+            self.vanished.append(Vanished(name, tuple(sorted(gone)), place))
+        lost = ordered(written.axes - axes_of(value))
+        return Broadcast(value, *lost) if lost else value
+
+    def _received(self, name, value, place):
+        if name in self.places:
+            self.claim(name, place)
+        self._check_no_axis(name, value)
+        if isinstance(value, Declaration):
+            return self.declare(name, value, place)
+        if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
+            raise NotationError(
+                f"{name} declares several tensors at once", "one line for each tensor"
+            )
+        if isinstance(value, (Axis, *PYTHON_NAMES)):
+            return value  # a name in Python, not a tensor
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        if not isinstance(value, Expr):
+            kind = type(value).__name__
+            raise NotationError(
+                f"{name} is a {kind}, not an expression in tensors",
+                "write one expression on the line: y = x - Sum(x, N) / N",
+            )
+        if is_constant(value) and not value.has(*UNDEFINED):
+            return value
+        placed = placed_block(self, name, value, place)
+        return placed if isinstance(value, PendingBlock) else self.state(name, placed, place)
+
+    def claim(self, name: str, place: Place) -> None:
+        """Take a name, once."""
+        if name in self.places:
+            raise NotationError(
+                f"{name} is defined already (line {self.places[name].line})",
+                "every tensor has one definition: give this one a name of its own",
+            )
+        self.places[name] = place
+
+    def _check_no_axis(self, name: str, value) -> None:
+        """A name that was an axis on a line above stays that axis."""
+        if self.reading is None or isinstance(value, (Axis, Size)):
+            return
+        if name in self.reading.read and isinstance(self.reading.scope.outside(name), Axis):
+            raise NotationError(
+                f"{name} is an axis, and would be something else from here on",
+                f"give one of the two another name: {name}_tensor = ...",
+            )
+
+    def declare(self, name: str, declaration: Declaration, place: Place) -> Tensor | Axis:
+        if isinstance(declaration, Size):
+            self.claim(checked_name(name, "a size"), place)
+            self.sizes.append((name, declaration.axis))
+            return declaration.axis
+        tensor = declaration.named(name)
+        self._check_axes(tensor)
+        self.claim(name, place)
+        self.tensors[name] = tensor
+        if isinstance(declaration, Scalar):
+            if isinstance(declaration.default, Expr):
+                check_numbers(declaration.default, f"the default of {name}")
+            self.scalars.append((tensor, declaration.default))
+            if declaration.domain:
+                self.demands[Demand(tensor, declaration.domain)] = place
+        else:
+            if self.optional and declaration.default is None:
+                first = next(iter(self.optional))
+                raise NotationError(
+                    f"{name} has to be passed, but stands after {first}, which may be left out",
+                    f"declare {name} before {first}, as in the signature of a function",
+                )
+            if declaration.default is not None:
+                self.optional[name] = declaration.default
+            if declaration.broadcast:
+                self.broadcast.append(name)
+            self.inputs.append(tensor)
+            if isinstance(declaration, Label) and declaration.ignored is not None:
+                self._ignore(tensor, declaration.ignored, place)
+        return tensor
+
+    def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
+        """``label`` counts only where it is not ``ignored``."""
+        if not -(2**63) <= ignored < 2**63:
+            raise NotationError(
+                f"{label}: the label that is ignored is no number of 64 bits",
+                f"write {label} = Label(N, ignored=-100)",
+            )
+        if self.ignoring and self.ignoring[0].default != ignored:
+            other = self.ignoring[0]
+            raise NotationError(
+                f"{label} is ignored where it is {ignored}, {other.label} where it is "
+                f"{other.default}, but {IGNORE_INDEX} is one number",
+                f"write {label} = Label(..., ignored={other.default})",
+            )
+        if not self.ignoring:
+            self.claim(IGNORE_INDEX, place)
+        kept = kept_tensor(label)
+        self.claim(kept.name, place)
+        self.inputs.append(kept)
+        self.tensors[kept.name] = kept
+        self.ignoring.append(Ignoring(label, kept, ignored))
+
+    def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
+        """Append the statement ``name = value``; what later lines see is its tensor."""
+        checked_name(name, "a tensor")
+        value = in_notation(value)
+        check_numbers(value, name)
+        value = with_ignored(value, {i.kept.name: i.kept for i in self.ignoring})
+        self._check_own(value)
+        self._check_axes(value)
+        expressions = [*(s.expression for s in self.statements), value]
+        twins = twins_in(expressions)
+        check_statement(value, twins)
+        axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
+        self.claim(name, place)
+        value = comparing(value, self.nested)
+        expression = with_sizes(without_marks(value), twins)
+        tensor = Tensor(name, axes, role="statement", **known_signs(expression))
+        self.statements.append(Statement(tensor, expression, place, block))
+        self.nested[name] = nesting(expression, self.nested)
+        self.tensors[name] = tensor
+        return tensor
+
+    def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
+        """The name here of an axis that a callee made for itself: its own, unless something else
+        has it, such as an axis that is ``bound`` to one of the callee's.
+        """
+        expressions = [s.expression for s in self.statements]
+        twins = twins_in(expressions)
+        made = twins | flattened_in(expressions, twins)
+        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound)
+        if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
+            return axis
+        return Axis(f"{axis.name}_{block}")
+
+    def _check_axes(self, value: Expr) -> None:
+        """Every name of an axis means one thing in a class body, and no part of ``value`` lies
+        along two `Axes`.
+        """
+        along = {axis for node in value.atoms(Along) for axis in node.axes}
+        along |= {axis for tensor in value.atoms(Tensor) for axis in tensor.axes}
+        earlier = {axis for tensor in self.tensors.values() for axis in tensor.axes}
+        same_name(earlier | along | value.atoms(Axis))
+        if sum(isinstance(axis, Axes) for axis in along) > 1:
+            for part in preorder_traversal(value):
+                check_axes(axes_of(part), part)
+
+    def differentiable_in(self, value: Expr) -> Tensor | None:
+        """A differentiable input that ``value`` is computed from, if there is one. What it is only
+        compared with in a condition passes no gradient on.
+        """
+        statements = {s.name: s.expression for s in self.statements}
+        unread, seen = [value], set()
+        while unread:
+            for t in tensors_outside_conditions(unread.pop()):
+                if t.role == "input":
+                    return t.at_home
+                if t.name in statements and t.name not in seen:
+                    seen.add(t.name)
+                    unread.append(statements[t.name])
+        return None
+
+    def _check_own(self, value: Expr) -> None:
+        """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
+        for symbol in sorted(value.free_symbols, key=str):
+            if isinstance(symbol, (Axis, MinusInfinity)):
+                continue
+            if not isinstance(symbol, Tensor):
+                raise NotationError(
+                    f"{symbol} is a symbol of SymPy's, not a tensor",
+                    f"declare it: {symbol} = Input(N, C), or {symbol} = Scalar(1.0)",
+                )
+            if self.tensors.get(symbol.name) != symbol.at_home:
+                raise NotationError(
+                    f"{symbol} is not a tensor of this forward",
+                    "to use another forward, call it: h = Other(x)",
+                )
+
+    def _axis_order(self, expressions, twins):
+        order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))
+        return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+
+    def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
+        given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
+        return axis_order(self.inputs, twins, flattened, given)
+
+
+def _names_in(value: Expr) -> set[str]:
+    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
+    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
+    return {t.name for t in tensors_in(value)}.union(*map(_names_in, arguments))

@@ -1,0 +1,126 @@
+"""Who imports whom. The rooms of `derive` stand in an order, and no arrow goes against it."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Each may import those before it: the mathematics, then what is shown and asked of it.
+ROOMS = (
+    *("version", "language", "running", "formulas", "zero", "range", "source", "notation"),
+    *("chain", "values", "closing", "proving", "found", "presentation", "reading"),
+    *("checking.numbers", "checking.explaining", "checking", "derivation", "commands"),
+)
+NAMED = re.compile(r"derive(\.\w+)+")  # a module of ours in a string
+DOOR = ("derive", "derive.__main__")  # what is public, by name: it may know every room
+# Libraries of which only some rooms know.
+TORCH = {"torch", "codegen", "generated"}
+SHOWN = {"presentation": {"jinja2", "rich"}, "commands": {"rich"}}
+# What makes closed forms, of which neither route of the proof may know.
+MAKES = ("chain", "values", "closing")
+
+
+class Arrow(NamedTuple):
+    """An import, wherever it stands in ``file``: ``of`` is the module or the name in it."""
+
+    file: Path
+    line: int
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.of}"
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def arrows(file: Path) -> Iterator[Arrow]:
+    """Every import of a file, those in functions and for annotations too; and every module of ours
+    that is named in a string, as by who would import it later.
+    """
+    package = module_of(file).split(".")[: None if file.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (Arrow(file, node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (Arrow(file, node.lineno, f"{base}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Constant) and NAMED.fullmatch(str(node.value)):
+            yield Arrow(file, node.lineno, node.value)
+
+
+def room_of(name: str) -> str:
+    """The room of a module or of a name in it; of the door, and of the forwards, none."""
+    known = (room for room in ROOMS if f"{name}.".startswith(f"derive.{room}."))
+    return max(known, key=len, default="")
+
+
+MODULES = {module_of(file): file for file in files("derive") if "math" not in file.parts}
+
+
+def module_in(name: str) -> str:
+    return name if name in MODULES else name.rpartition(".")[0]
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - {*DOOR}))
+def test_every_arrow_goes_to_a_room_before(module):
+    """Names the file and the line of those that do not."""
+    own = room_of(module)
+    assert own, f"{module} stands in no room: give it one in ROOMS"
+    ours = [a for a in arrows(MODULES[module]) if a.of.split(".")[0] == "derive"]
+    allowed = ROOMS[: ROOMS.index(own) + 1]
+    assert not [str(arrow) for arrow in ours if room_of(arrow.of) not in allowed]
+
+
+def test_no_module_imports_itself_through_others():
+    """Raises `CycleError`, which names them."""
+    own = {m: {module_in(a.of) for a in arrows(f)} - {m} for m, f in MODULES.items()}
+    TopologicalSorter(own).prepare()
+
+
+@pytest.mark.parametrize(
+    "room", sorted(p for p in MODULES if MODULES[p].name == "__init__.py" and p not in DOOR)
+)
+def test_a_room_says_what_comes_in_and_what_goes_out(room):
+    words = ast.get_docstring(ast.parse(MODULES[room].read_text()))
+    assert "\nIn: " in words and "Out: " in words
+
+
+@pytest.mark.parametrize("file", files("derive"), ids=module_of)
+def test_derive_imports_neither_codegen_nor_torch(file):
+    found = {arrow.of.split(".")[0] for arrow in arrows(file)}
+    shown = SHOWN.get(room_of(module_of(file)), set())
+    assert not found & ({*TORCH, "jinja2", "rich"} - shown)
+
+
+@pytest.mark.parametrize("file", files("derive/math"), ids=module_of)
+def test_a_forward_imports_what_is_public(file):
+    ours = {arrow.of for arrow in arrows(file) if arrow.of.split(".")[0] == "derive"}
+    public = re.compile(r"derive\.(\w+|math(\.\w+){1,2})")
+    assert all(map(public.fullmatch, ours)), ours
+
+
+@pytest.mark.parametrize("file", files("generated"), ids=module_of)
+def test_generated_imports_torch_and_nothing_of_ours(file):
+    found = {arrow.of.split(".")[0] for arrow in arrows(file)}
+    assert found <= {"torch", *sys.stdlib_module_names}
+
+
+def test_the_two_routes_of_the_proof_share_no_code_with_the_chain():
+    for name in ("small_batch", "every_size", "indexed_sum"):
+        found = arrows(MODULES[f"derive.proving.{name}"])
+        assert not [str(arrow) for arrow in found if room_of(arrow.of) in MAKES]
