@@ -11,8 +11,8 @@ import derive
 from derive.chain import rules as rules_module
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close, with_statements
-from derive.closing.identities import Identity
 from derive.language.errors import UnprovedError
+from derive.language.identity import Identity
 from derive.language.nodes import ArrayNode, Max, Sum
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.proving import claim

@@ -19,7 +19,7 @@ from sympy import Add, Expr, Function, Mul, Piecewise, Pow, atan, cos, erf, exp,
 from derive.closing.facts import Facts
 from derive.closing.recomputation import computed_from, times_read
 from derive.closing.risks import divisors, preference
-from derive.closing.steps import Record, Step
+from derive.closing.steps import Pairs, Record, Step
 from derive.language.choices import Compared, written_in
 from derive.language.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.language.operations import is_evaluated
@@ -29,8 +29,6 @@ from derive.values.parts import Value
 from derive.values.relations import Relations
 
 BOUNDED = (atan, cos, erf, sin, tanh)
-
-Pairs = list[tuple[Tensor, Expr]]
 
 
 @dataclass(frozen=True)

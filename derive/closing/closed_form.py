@@ -39,7 +39,7 @@ from itertools import cycle
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.chain.chain import Adjoint, Chain, derive_chain
-from derive.closing.alternatives import Pairs, improved
+from derive.closing.alternatives import improved
 from derive.closing.common_sums import with_common_sums
 from derive.closing.cost import Cost, additions, arithmetic, cost_of
 from derive.closing.factoring import factored
@@ -51,7 +51,7 @@ from derive.closing.rewriting import normal_form
 from derive.closing.risks import Preference, divisors, preference
 from derive.closing.shares import with_other_shares
 from derive.closing.sharing import evaluated_once, shared
-from derive.closing.steps import Fact, Record, Step
+from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.choices import written_in
 from derive.language.nodes import OneHot, Reshaping, Sum, along, sums_in

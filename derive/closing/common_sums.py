@@ -16,13 +16,11 @@ from itertools import permutations
 from sympy import Expr, Mul
 
 from derive.closing.factoring import factored
-from derive.closing.steps import Record
+from derive.closing.steps import Pairs, Record
 from derive.language.nodes import Sum, summed, sums_in
 from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.values.relations import Relations
-
-Pairs = list[tuple[Tensor, Expr]]
 
 
 def with_common_sums(statements: Pairs, relations: Relations, record: Record) -> Pairs:

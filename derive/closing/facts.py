@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Mul
 
-from derive.closing.identities import Identity, identities
+from derive.closing.identities import identities
 from derive.closing.rewriting import normal_form
 from derive.closing.steps import Fact, Record
 from derive.language.choices import written_in
+from derive.language.identity import Identity
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.values.relations import Relations

@@ -10,8 +10,6 @@ sides of every entry on random rationals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
 
@@ -28,6 +26,7 @@ from derive.closing.choice_rules import (
     picked_over_itself,
 )
 from derive.conditions import fewer_conditions
+from derive.language.identity import Identity
 from derive.language.nodes import Reshaping, Sum, along, summed
 from derive.language.symbols import Tensor, axes_of
 from derive.values.relations import Relations
@@ -40,19 +39,6 @@ class Knowledge(Protocol):
 
     def fact(self, node: Sum) -> Expr | None:
         """The value of a sum of forward values, where it can be found."""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """``statement`` is the identity as mathematics, ``holds`` its condition, ``why`` the words
-    of a step.
-    """
-
-    name: str
-    statement: str
-    holds: str
-    why: str
-    rewrite: Callable[[Expr, Knowledge], Expr | None]
 
 
 def _distribute(node, knowledge):
@@ -215,40 +201,40 @@ def _known(node, knowledge):
 
 identities: tuple[Identity, ...] = (
     Identity(
-        "distribute",
         "a*(b + c) = a*b + a*c",
         "always",
-        "a product of sums is the sum of the products",
         _distribute,
+        name="distribute",
+        why="a product of sums is the sum of the products",
     ),
     Identity(
-        "cancelled divisor",
         "v*(a/v + b) = a + v*b",
         "v is not 0, where the left side has a value",
-        "what is multiplied by its divisor need not be divided",
         _cancel,
+        name="cancelled divisor",
+        why="what is multiplied by its divisor need not be divided",
     ),
     Identity(
-        "proper fraction",
         "(v - c)/v = 1 - c/v",
         "v is not 0",
-        "what is large above and below the line is divided before it overflows",
         _proper_fraction,
+        name="proper fraction",
+        why="what is large above and below the line is divided before it overflows",
     ),
     Identity(
-        "one choice",
         "Piecewise((a, q), (b, True))*Piecewise((c, q), (d, True)) = "
         "Piecewise((a*c, q), (b*d, True))",
         "always",
-        "the condition is the same",
         choose_once,
+        name="one choice",
+        why="the condition is the same",
     ),
     Identity(
-        "constant of a choice",
         "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
         "k is a number, or a scalar that is not divided by, or a value that is summed up in q",
-        "what is chosen differs without it",
         constant_of_choice,
+        name="constant of a choice",
+        why="what is chosen differs without it",
     ),
     Identity(
         "fewer conditions",
@@ -261,129 +247,130 @@ identities: tuple[Identity, ...] = (
         "divisor in a choice",
         "v*Piecewise((a/v, q), (0, True)) = Piecewise((a, q), (0, True))",
         "v is not 0 where that is chosen",
-        "what is multiplied by its divisor need not be divided",
         cancel_in_choice,
+        name="divisor in a choice",
+        why="what is multiplied by its divisor need not be divided",
     ),
     Identity(
-        "one of the choices",
         "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
         "Piecewise((a*u, q), (b*v, r), (b*w, True))",
         "the conditions of one begin as those of the other; of two values one is 0",
-        "where one of the choices is not 0, the other is",
         choose_one_of,
+        name="one of the choices",
+        why="where one of the choices is not 0, the other is",
     ),
     Identity(
-        "opposite exponents",
         "exp(u + v)*exp(-u + w) = exp(v + w)",
         "always",
-        "what stands in both exponents with opposite signs is not taken at all",
         _exponents_cancel,
+        name="opposite exponents",
+        why="what stands in both exponents with opposite signs is not taken at all",
     ),
     Identity(
-        "hyperbolic quotient",
         "sinh(u)/cosh(u) = tanh(u)",
         "always",
-        "neither of the two is computed, both of which overflow",
         _hyperbolic,
+        name="hyperbolic quotient",
+        why="neither of the two is computed, both of which overflow",
     ),
     Identity(
-        "linear",
         "Sum(a + b, N) = Sum(a, N) + Sum(b, N)",
         "always",
-        "a sum is linear",
         _linear,
+        name="linear",
+        why="a sum is linear",
     ),
     Identity(
-        "constant factor",
         "Sum(c*a, N) = c*Sum(a, N), and Sum(c, N) = N*c",
         "c does not vary along N",
-        "what does not vary along the axis moves out of the sum, or is counted",
         _move_out,
+        name="constant factor",
+        why="what does not vary along the axis moves out of the sum, or is counted",
     ),
     Identity(
-        "nested sums",
         "Sum(Sum(a, C), N) = Sum(a, C, N)",
         "always: along C the inner sum has ended",
-        "two sums are one",
         _nest,
+        name="nested sums",
+        why="two sums are one",
     ),
     Identity(
-        "total of a one-hot",
         "Sum(OneHot(i, C), C) = 1",
         "i is the index of an entry along C",
-        "exactly one entry is 1",
         one_hot_total,
+        name="total of a one-hot",
+        why="exactly one entry is 1",
     ),
     Identity(
-        "power of a one-hot",
         "OneHot(i, C)**k = OneHot(i, C)",
         "k > 0",
-        "0 and 1 are their own powers",
         one_hot_power,
+        name="power of a one-hot",
+        why="0 and 1 are their own powers",
     ),
     Identity(
-        "one-hot picks",
         "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",
         "always",
-        "where the one-hot is 1, the sum is the entry there",
         one_hot_picks,
+        name="one-hot picks",
+        why="where the one-hot is 1, the sum is the entry there",
     ),
     Identity(
-        "picked over itself",
         "OneHot(i, C)*a/s = OneHot(i, C)",
         "the forward defines s = Sum(OneHot(i, C)*a, C), and s is not 0",
-        "where the one-hot is 1, the divisor is the entry itself",
         picked_over_itself,
+        name="picked over itself",
+        why="where the one-hot is 1, the divisor is the entry itself",
     ),
     Identity(
-        "reshaped back",
         "Unflatten(Flatten(a, T, E, into=I), I, into=(T, E)) = a, and the reverse",
         "always",
-        "it is counted as it was before",
         _reshaped_back,
+        name="reshaped back",
+        why="it is counted as it was before",
     ),
     Identity(
-        "reshaping a product",
         "Flatten(c*a, T, E, into=I) = c*Flatten(a, T, E, into=I)",
         "c does not vary along T and E",
-        "what is the same everywhere need not be counted anew",
         _reshaped_outside,
+        name="reshaping a product",
+        why="what is the same everywhere need not be counted anew",
     ),
     Identity(
-        "total of a reshaped tensor",
         "Sum(Flatten(a, T, E, into=I), I) = Sum(a, T, E)",
         "all of the new axes are summed",
-        "a sum does not depend on how the entries are counted",
         _reshaped_total,
+        name="total of a reshaped tensor",
+        why="a sum does not depend on how the entries are counted",
     ),
     Identity(
-        "definition",
         "Sum(a, N) = s",
         "the forward defines s = Sum(a, N), up to a number or a size",
-        "the forward has a name for it",
         _recognise,
+        name="definition",
+        why="the forward has a name for it",
     ),
     Identity(
-        "fact",
         "Sum(f, N) = v",
         "f is made of forward values, and expanding their definitions gives v; also along one axis",
-        "it follows from the definitions of the forward",
         _known,
+        name="fact",
+        why="it follows from the definitions of the forward",
     ),
 )
 
 elimination = Identity(
-    "nearer the output",
     "u = (v/r)**(1/k)",
     "the forward defines v = r*u**k, and r is not zero",
-    "the forward's later product is used in place of its factor",
     _eliminate,
+    name="nearer the output",
+    why="the forward's later product is used in place of its factor",
 )
 
 inversion = Identity(
-    "function from its value",
     "f(u) = (v - c)/k",
     "the forward defines v = c + k*f(u), or its reciprocal, with numbers c and k that are not 0",
-    "what the forward computed from a function is used in place of evaluating it again",
     _invert,
+    name="function from its value",
+    why="what the forward computed from a function is used in place of evaluating it again",
 )

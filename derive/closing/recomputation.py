@@ -20,14 +20,13 @@ from sympy import Expr, preorder_traversal
 
 from derive.closing.cost import entries
 from derive.closing.facts import Facts
-from derive.closing.steps import Record
+from derive.closing.steps import Pairs, Record
 from derive.language.choices import written_in
+from derive.language.names import unused
 from derive.language.nodes import ArrayNode, along, sums_in
 from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.statements import known_signs
-
-Pairs = list[tuple[Tensor, Expr]]
 
 
 def computed_again(
@@ -113,9 +112,7 @@ def _with_definition(
     """``statements`` with ``value`` computed in one of them, and the tensor that stands for it."""
     again = next((t for t, e in statements if e == definition and t.home == value.home), None)
     if again is None:
-        name, number = f"{value.name}_again", 2
-        while name in taken:
-            name, number = f"{value.name}_again_{number}", number + 1
+        name = unused(f"{value.name}_again", taken.__contains__)
         again = Tensor(name, value.home, role="adjoint", **known_signs(definition))
         statements = [(again, definition), *statements]
     return _replaced(statements, value, again), again

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from sympy import Expr
 
-from derive.closing.identities import Identity
 from derive.closing.steps import Record
+from derive.language.identity import Identity
 from derive.language.symbols import Tensor
 from derive.language.traversal import everywhere
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from sympy import Add, Expr
 
-from derive.closing.alternatives import Pairs
-from derive.closing.steps import Record
+from derive.closing.steps import Pairs, Record
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.language.traversal import everywhere

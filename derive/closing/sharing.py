@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
 
-from derive.closing.steps import Record
+from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
+from derive.language.names import unused
 from derive.language.nodes import OneHot, Reduction, Sum, sums_in
 from derive.language.operations import is_contraction
 from derive.language.symbols import (
@@ -27,8 +28,6 @@ from derive.language.symbols import (
 )
 from derive.notation.statements import known_signs
 from derive.values.equations import is_share
-
-Pairs = list[tuple[Tensor, Expr]]
 
 KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
 
@@ -251,10 +250,7 @@ def _name_of(e: Expr, taken: set[str]) -> str:
     elif is_share(e):
         kind = "share"
     name = "_".join([kind, *words]) if len(words) <= 3 else kind
-    number, candidate = 2, name
-    while candidate in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
+    return unused(name, taken.__contains__)
 
 
 def _in_order_of_use(statements: Pairs) -> Pairs:

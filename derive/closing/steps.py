@@ -11,6 +11,8 @@ from sympy import Expr
 
 from derive.language.symbols import Tensor
 
+Pairs = list[tuple[Tensor, Expr]]  # statements: what is computed, in order
+
 
 @dataclass(frozen=True)
 class Step:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 
 from sympy import Add, Expr, Function, Mul, Pow, Symbol
@@ -19,12 +19,12 @@ from sympy.printing.precedence import PRECEDENCE
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import (
     LARGEST_DIVISOR,
+    OfChoices,
     decimal,
     numerator_and_denominator,
     ordered_factors,
-    ordered_terms,
+    signed_terms,
 )
-from derive.language.choices import kept_label
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Axis, Tensor
 
@@ -113,7 +113,7 @@ def gradient_name(name: str) -> str:
     return rf"\mathrm{{d}}{latex_name(name[1:])}" if split else latex_name(name)
 
 
-class _Latex(LatexPrinter):
+class _Latex(OfChoices, LatexPrinter):
     """SymPy's printer with our tensors and nodes, and the order of `derive.formulas.text`."""
 
     printmethod = "_latex_of_a_derivation"  # no node prints itself here
@@ -196,15 +196,11 @@ class _Latex(LatexPrinter):
     def _print_Position(self, e: ArrayNode) -> str:
         return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
 
-    def _print_Compared(self, e) -> str:
-        return self._print(e.choice)
+    def _kept(self, label: str) -> str:
+        return rf"\mathbf{{1}}[\,{label}\text{{ is kept}}\,]"
 
-    _print_Branches = _print_Compared
-
-    def _print_Piecewise(self, e) -> str:
-        if (label := kept_label(e)) is not None:
-            return rf"\mathbf{{1}}[\,{self._print(label)}\text{{ is kept}}\,]"
-        return super()._print_Piecewise(e)
+    def _choice(self, e) -> str:
+        return LatexPrinter._print_Piecewise(self, e)
 
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"
@@ -270,12 +266,6 @@ def _sign(sign: str) -> str:
     if sign.isascii():
         return f"\\{sign}" if sign in "{}&#%" else r"\cdot "
     return _greek(sign) or rf"\text{{{_character(sign)}}}"
-
-
-def signed_terms(e: Add) -> Iterator[tuple[str, Expr]]:
-    for term in ordered_terms(e):
-        negative = term.could_extract_minus_sign() and not isinstance(term, Add)
-        yield ("-", -term) if negative else ("+", term)
 
 
 def parts_of_product(e: Expr):

@@ -13,17 +13,21 @@ from xml.etree.ElementTree import Element, tostring
 from sympy import Add, Basic, Expr, Function, Integer, Piecewise, Pow, Rational, Symbol, true
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
-from sympy.printing.printer import Printer
 
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
-from derive.formulas.text import decimal, numerator_and_denominator, ordered_factors, ordered_terms
+from derive.formulas.text import (
+    RELATIONS,
+    OfChoices,
+    decimal,
+    numerator_and_denominator,
+    ordered_factors,
+    signed_terms,
+)
 from derive.formulas.words import Side, parts_of
-from derive.language.choices import kept_label
 from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
 from derive.language.symbols import Along, Axis, Tensor
 
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
-RELATIONS = {"==": "=", "!=": "\u2260", "<=": "\u2264", ">=": "\u2265"}
 FUNCTIONS = {"sign": "sgn", "LargestOf": "max", "Min": "min", "Max": "max"}
 TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
 EVERYTHING_BINDS_TIGHTER = PRECEDENCE["Lambda"]
@@ -133,7 +137,7 @@ def _ends_in_a_sum(term: Expr) -> bool:
     return bool(above) and not below and isinstance(ordered_factors(above)[-1], Reduction)
 
 
-class _MathML(Printer):
+class _MathML(OfChoices):
     printmethod = "_mathml_element"  # no node prints itself here
     emptyPrinter = staticmethod(lambda e: _leaf("mtext", str(e)))
 
@@ -201,16 +205,13 @@ class _MathML(Printer):
 
     def _print_Add(self, e: Add) -> Element:
         parts: list[Element] = []
-        terms = ordered_terms(e)
-        for i, term in enumerate(terms):
-            negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+        for i, (sign, term) in enumerate(signed_terms(e)):
             if parts:
-                parts.append(_operator(MINUS if negative else "+"))
-            elif negative:
+                parts.append(_operator(MINUS if sign == "-" else "+"))
+            elif sign == "-":
                 parts.append(_operator(MINUS, form="prefix"))
-            term = -term if negative else term
             shown = self._held(term, PRECEDENCE["Add"])
-            open_end = i < len(terms) - 1 and _ends_in_a_sum(term)
+            open_end = i < len(e.args) - 1 and _ends_in_a_sum(term)
             parts.append(_brackets(shown) if open_end else shown)
         return _row(*parts)
 
@@ -260,16 +261,10 @@ class _MathML(Printer):
     def _print_Abs(self, e) -> Element:
         return _brackets(self._print(e.args[0]), "|", "|")
 
-    def _print_Compared(self, e) -> Element:
-        return self._print(e.choice)
+    def _kept(self, label: Element) -> Element:
+        return _indicator(_row(label, _leaf("mtext", "\u00a0is kept")))
 
-    _print_Branches = _print_Compared
-
-    def _print_Piecewise(self, e: Piecewise) -> Element:
-        if (label := kept_label(e)) is not None:
-            kept = _leaf("mtext", "\u00a0is kept")
-            return _indicator(_row(self._print(label), kept))
-
+    def _choice(self, e: Piecewise) -> Element:
         def case(value, condition):
             if condition is true:
                 return [self._print(value), _leaf("mtext", "otherwise")]

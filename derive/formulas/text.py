@@ -6,16 +6,19 @@ small factors before large ones. The text can be pasted back into a forward.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from sympy import Add, Expr, Integer, Mul, Pow
 from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
 from derive.language.choices import kept_label
 from derive.language.nodes import Reduction
 from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
+RELATIONS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}  # in the signs of a book
 LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*x/200000
 
 
@@ -46,6 +49,13 @@ def term_order(term: Expr) -> tuple:
 
 def ordered_terms(e: Add) -> list[Expr]:
     return sorted(e.args, key=term_order)
+
+
+def signed_terms(e: Add) -> Iterator[tuple[str, Expr]]:
+    """The terms in the order in which they are written, each with the sign before it."""
+    for term in ordered_terms(e):
+        negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+        yield ("-", -term) if negative else ("+", term)
 
 
 def ordered_factors(factors) -> list[Expr]:
@@ -79,21 +89,30 @@ def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
     return above, below
 
 
-class Formula(StrPrinter):
+class OfChoices(Printer):
+    """What all writers do alike: one of them has `_kept` and `_choice`."""
+
+    def _print_Piecewise(self, e):
+        label = kept_label(e)
+        return self._choice(e) if label is None else self._kept(self._print(label))
+
+    def _print_Compared(self, e):
+        return self._print(e.choice)
+
+    _print_Branches = _print_Compared
+
+
+class Formula(OfChoices, StrPrinter):
     """Prints formulas; ``times`` and ``minus`` are its signs."""
 
     times, minus = "*", "-"
 
     def _print_Add(self, e, order=None):
         text = ""
-        for term in ordered_terms(e):
-            negative = term.could_extract_minus_sign() and not isinstance(term, Add)
-            shown = self.parenthesize(-term if negative else term, PRECEDENCE["Add"])
-            text += (
-                (f" {self.minus} " if negative else " + ") + shown
-                if text
-                else (self.minus if negative else "") + shown
-            )
+        for sign, term in signed_terms(e):
+            sign = self.minus if sign == "-" else sign
+            shown = self.parenthesize(term, PRECEDENCE["Add"])
+            text += f" {sign} {shown}" if text else f"{sign.strip('+')}{shown}"
         return text
 
     def _print_Mul(self, e):
@@ -116,14 +135,11 @@ class Formula(StrPrinter):
     def _print_Rational(self, e):
         return decimal(Fraction(int(e.p), int(e.q))) or f"{e.p}/{e.q}"
 
-    def _print_Piecewise(self, e):
-        label = kept_label(e)
-        return f"Kept({self._print(label)})" if label is not None else super()._print_Function(e)
+    def _kept(self, label):
+        return f"Kept({label})"
 
-    def _print_Compared(self, e):
-        return self._print(e.choice)
-
-    _print_Branches = _print_Compared
+    def _choice(self, e):
+        return self._print_Function(e)
 
     def _print_Sum(self, e):
         return f"Sum({self._print(e.operand)}, {self._print(e.args[1])})"

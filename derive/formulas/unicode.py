@@ -7,14 +7,12 @@ from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
-from derive.formulas.text import Formula
-from derive.language.choices import kept_label
+from derive.formulas.text import RELATIONS, Formula
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Tensor
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
 SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "ArgMax": "argmax"}
 
 
@@ -56,9 +54,10 @@ class _Unicode(Formula):
         along = ", ".join(axis.name for axis in e.axes)
         return e.name if e.axes == e.home else f"{e.name}[{along}]"
 
-    def _print_Piecewise(self, e: Piecewise) -> str:
-        if (label := kept_label(e)) is not None:
-            return f"kept[{self._print(label)}]"
+    def _kept(self, label: str) -> str:
+        return f"kept[{label}]"
+
+    def _choice(self, e: Piecewise) -> str:
         cases = [f"{self._print(value)} if {self._print(c)}" for value, c in e.args[:-1]]
         return f"({', '.join(cases)}, else {self._print(e.args[-1].expr)})"
 

@@ -9,7 +9,8 @@ from sympy import Expr
 from derive.language.domain import domain_of
 from derive.language.errors import NotationError, shortened
 from derive.language.float_range import exact_number
-from derive.language.symbols import Axis, Tensor, check_axes, checked_name, is_number_or_size
+from derive.language.names import checked_name
+from derive.language.symbols import Axis, Tensor, check_axes, is_number_or_size
 
 
 class Declaration:

@@ -15,7 +15,6 @@ SymPy's own; the nodes that it lacks are in ``nodes.py``.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -23,29 +22,7 @@ from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol
 from sympy.core.cache import cacheit
 
 from derive.language.errors import NotationError, shortened
-
-RESERVED = frozenset(
-    {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
-)
-
-
-def checked_name(name: object, what: str) -> str:
-    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach
-    a template.
-    """
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise NotationError(
-            f"{name!r} cannot be the name of {what}",
-            "a name is a Python identifier: letters, digits and _, not a keyword",
-        )
-    if name in RESERVED or name.startswith("_"):
-        raise NotationError(
-            f"{name!r} cannot be the name of {what}",
-            "names that begin with _ and "
-            + ", ".join(sorted(RESERVED - {"None", "True", "False"}))
-            + " are taken by the generated code",
-        )
-    return name
+from derive.language.names import checked_name
 
 
 class Axis(Symbol):
@@ -280,13 +257,14 @@ def is_constant(e: Basic) -> bool:
     return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
 
 
+def divisors_in(e: Basic) -> set[Expr]:
+    """What ``e`` divides by."""
+    return {power.base for power in e.atoms(Pow) if power.exp.could_extract_minus_sign()}
+
+
 def size_divisors(e: Basic) -> list[Expr]:
     """The expressions in sizes alone that ``e`` divides by."""
-    found = {
-        power.base
-        for power in e.atoms(Pow)
-        if is_number_or_size(power.base) and power.base.atoms(Axis) and power.exp.is_negative
-    }
+    found = (d for d in divisors_in(e) if is_number_or_size(d) and d.atoms(Axis))
     return sorted(found, key=lambda e: e.sort_key())
 
 

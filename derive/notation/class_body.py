@@ -16,6 +16,7 @@ from derive.language.declarations import Declaration, Label, Scalar, Size
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.float_range import check_numbers
+from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
 from derive.language.symbols import (
     Along,
@@ -25,7 +26,6 @@ from derive.language.symbols import (
     Tensor,
     axes_of,
     check_axes,
-    checked_name,
     is_constant,
     ordered,
     same_name,

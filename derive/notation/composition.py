@@ -22,6 +22,7 @@ from derive.language.declarations import Declaration
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.float_range import exact_number
+from derive.language.names import unused
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.splicing import spliced, taken_along, the_one
@@ -76,9 +77,7 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
         return _instantiated(body, name, value.call, place)
     for pending in value.atoms(PendingBlock):
         snake = pending.call.definition.snake
-        block, number = snake, 2
-        while block in body.places or block == name:
-            block, number = f"{snake}_{number}", number + 1
+        block = unused(snake, lambda block: block in body.places or block == name)
         placed = _instantiated(body, block, pending.call, place)
         here = axes_of(placed)
         if here != set(pending.axes):

@@ -17,9 +17,7 @@ import inspect
 import sys
 
 from derive.language.errors import NotationError, Place, caller_place
-from derive.language.symbols import (
-    checked_name,
-)
+from derive.language.names import checked_name
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete
 from derive.notation.composition import block_call

@@ -15,10 +15,10 @@ from sympy import Expr
 
 from derive.chain.chain import adjoint_of, derive_chain
 from derive.closing.closed_form import ClosedForm, draft
-from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.layout import layouts_of
+from derive.values.parts import written_out
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,5 @@ def _met_as(tensor: Tensor, e: Expr) -> Expr:
 def _inlined(form: ClosedForm, of: Tensor, own: set[str]) -> Expr:
     """The gradient of ``of`` with the gradients in ``own``, and of parts, written out."""
     e, written = form.closed[f"d{of.name}"], own | (form.closed.keys() - form.chain.by_name.keys())
-    while kept := [t for t in tensors_in(e) if t.name in written and t.name in form.closed]:
-        e = e.xreplace({t: along(form.closed[t.name], t) for t in kept})
-    return _met_as(of, e)
+    known = {name: form.closed[name] for name in written & form.closed.keys()}
+    return _met_as(of, written_out(e, known))

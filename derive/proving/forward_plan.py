@@ -24,7 +24,6 @@ from sympy import Add, Dummy, Expr, Mul, Pow, expand
 from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms, split_logarithms
-from derive.language.choices import written_in
 from derive.language.errors import UnprovedError
 from derive.language.nodes import (
     ArrayNode,
@@ -33,13 +32,12 @@ from derive.language.nodes import (
     Reduction,
     SubtractedPeak,
     Sum,
-    along,
     sums_in,
 )
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.line_proof import UNPROVED, Line, proved_lines
-from derive.values.parts import Value
+from derive.values.parts import Value, in_full
 from derive.values.relations import Relations
 
 
@@ -182,11 +180,8 @@ def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:
     }
     result = []
     for value in values:
-        e = value.expression
-        while found := [t for t in tensors_in(e) if t.name in gone]:
-            e = written_in(e, {t: along(gone[t.name].expression, t) for t in found})
         if value.tensor.name not in gone:
-            result.append(Value(value.tensor, e))
+            result.append(Value(value.tensor, in_full(value.expression, gone.values())))
     return result
 
 

@@ -38,6 +38,7 @@ from sympy import (
     sinh,
 )
 
+from derive.language.identity import Identity
 from derive.language.nodes import Peak, Reduction, Reshaping, Sum, renamed
 from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
 from derive.range.bounds import MODERATE
@@ -443,15 +444,6 @@ def _limits(exponent: Expr, condition: Basic) -> bool:
 
 def _is_of_exponentials(e: Expr) -> bool:
     return isinstance(e, log) and e.has(exp) and not e.has(Reduction)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """``statement`` as mathematics, ``holds`` its condition; ``rewrite`` gives the two parts."""
-
-    statement: str
-    holds: str
-    rewrite: Callable[[Scales, Expr], Scaled]
 
 
 # The contract: ``rewrite(scales, e)`` gives factor and exponent with e = factor*exp(exponent).

@@ -8,27 +8,15 @@ what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates bot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
 
+from derive.language.identity import Identity
 from derive.language.nodes import Reduction
 from derive.language.traversal import everywhere
 from derive.range.exponential_quotients import share_of_whole
 from derive.zero.positive import LARGEST_PRIME, is_positive, split_log
-
-
-@dataclass(frozen=True)
-class Equation:
-    """``statement`` is the equation, left to right; ``rewrite`` gives the right side of a node, or
-    None where the left is not met.
-    """
-
-    statement: str
-    holds: str
-    rewrite: Callable[[Expr], Expr | None]
 
 
 def canonical(e: Expr) -> Expr:
@@ -90,14 +78,15 @@ def _parts_of(whole: Expr, difference: Expr) -> tuple[Expr, Expr] | None:
     return (a, b) if simple and positive and (a.has(exp) or b.has(exp)) else None
 
 
-equations: tuple[Equation, ...] = (
-    Equation("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
-    Equation(
+# The contract: ``rewrite(node)`` gives the right side, or None where the left side is not met.
+equations: tuple[Identity, ...] = (
+    Identity("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
+    Identity(
         "exp(k*u)/(a*exp(u) + b)**k = 1/(a + b*exp(-u))**k",
         "the divisor is a sum of positive terms",
         _share,
     ),
-    Equation(
+    Identity(
         "(a - b)/(a + b) = tanh((log(a) - log(b))/2)",
         "a and b are positive and one of them holds an exponential",
         _tangent,

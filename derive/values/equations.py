@@ -18,7 +18,14 @@ from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
 from derive.language.nodes import Max, Sum
 from derive.language.operations import is_evaluated
-from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
+from derive.language.symbols import (
+    Tensor,
+    axes_of,
+    divisors_in,
+    is_constant,
+    is_number_or_size,
+    tensors_in,
+)
 from derive.values.parts import Value
 
 Solution = tuple[Expr, Expr]  # a member, and what it equals
@@ -138,8 +145,8 @@ def _with_its_function(e: Expr, known: Known) -> Expr:
 
 
 def _may_divide_by(slope: Expr, function: Expr) -> bool:
-    powers = {p.base for p in function.atoms(Pow) if p.exp.is_negative}
-    return all(is_number_or_size(factor) or factor in powers for factor in Mul.make_args(slope))
+    divisors = divisors_in(function)
+    return all(is_number_or_size(factor) or factor in divisors for factor in Mul.make_args(slope))
 
 
 def _logarithm(value: Value, known: Known) -> Iterator[Solution]:

@@ -18,6 +18,7 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
 from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices, written_in
+from derive.language.names import unused
 from derive.language.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
@@ -242,9 +243,7 @@ class Parts:
 
     def tensor(self, e: Expr, words: str) -> Tensor:
         """The tensor of a new value ``e``; its gradient has a name of its own too."""
-        name, number = words, 2
-        while name in self.taken or f"d{name}" in self.taken:
-            name, number = f"{words}_{number}", number + 1
+        name = unused(words, lambda name: name in self.taken or f"d{name}" in self.taken)
         axes = self.definition.in_order(axes_of(e))
         self.taken.add(name)
         return Tensor(name, axes, role="statement", **known_signs(e))
@@ -401,7 +400,11 @@ def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> E
 
 def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
     """``e`` with ``parts`` written out."""
-    known = {part.tensor.name: part.expression for part in parts}
+    return written_out(e, {part.tensor.name: part.expression for part in parts})
+
+
+def written_out(e: Expr, known: Mapping[str, Expr]) -> Expr:
+    """``e`` with what the names that are ``known`` stand for, until none of them is left."""
     while met := {t: along(known[t.name], t) for t in tensors_in(e) if t.name in known}:
         e = written_in(e, met)
     return e

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Basic, Expr, Piecewise, Pow, exp, log
+from sympy import Basic, Expr, Piecewise, exp, log
 
 from derive.language.nodes import along
-from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
 from derive.range.bounds import Bounds
 from derive.range.scaled import Scales
@@ -166,9 +166,8 @@ class Relations:
     def divisors(self) -> frozenset[Expr]:
         """What the forward divides by, or takes the logarithm of: nowhere may that be zero."""
         expressions = [value.expression for value in self.values]
-        powers = [p for e in expressions for p in e.atoms(Pow) if p.exp.could_extract_minus_sign()]
-        logarithms = [node.args[0] for e in expressions for node in e.atoms(log)]
-        found = {*(p.base for p in powers), *logarithms}
+        found = {node.args[0] for e in expressions for node in e.atoms(log)}
+        found = found.union(*map(divisors_in, expressions))
         for without in (self.scales.of, self.scales.guarded):  # an exponential, which is never zero
             found |= {without(e).factor for e in found}
         pending = list(found)

@@ -151,7 +151,8 @@ ELSEWHERE = (
     *("derive.presentation", "derive.reading", "derive.checking", "derive.commands"),
     *("derive.language.errors", "derive.language.symbols", "derive.language.array_node"),
     *("derive.language.nodes", "derive.language.reshaping", "derive.language.declarations"),
-    *("derive.language.domain", "derive.language.float_range", "derive.closing.steps"),
+    *("derive.language.domain", "derive.language.float_range", "derive.language.names"),
+    *("derive.language.identity", "derive.closing.steps"),
     *("derive.derivation", "derive.version", "derive.math"),
 )
 

@@ -26,7 +26,7 @@ from codegen.program import (
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by
-from derive.language.symbols import checked_name
+from derive.language.names import checked_name
 from derive.notation.definition import IGNORE_INDEX
 from derive.notation.layout import Layout
 

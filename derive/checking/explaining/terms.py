@@ -26,11 +26,13 @@ from derive.checking.explaining.fitting import ValueNames, fitted
 from derive.closing.closed_form import ClosedForm
 from derive.closing.factoring import common_factor
 from derive.closing.facts import Facts
-from derive.closing.identities import Identity, elimination, identities
+from derive.closing.identities import elimination, identities
 from derive.closing.rewriting import normal_form
 from derive.closing.steps import Record
+from derive.language.identity import Identity
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
+from derive.values.parts import in_full
 
 MOST_TERMS = 60
 RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
@@ -110,10 +112,7 @@ class TermByTerm:
 
     def _in_names_of_the_forward(self, e: Expr) -> Expr:
         """``e`` with the parts that nobody named written out."""
-        parts = {part.tensor.name: part.expression for part in self.form.relations.parts}
-        while unnamed := {t: along(parts[t.name], t) for t in tensors_in(e) if t.name in parts}:
-            e = e.xreplace(unnamed)
-        return e
+        return in_full(e, self.form.relations.parts)
 
     def _readings(self, of: Tensor, claimed: Expr) -> Iterator[tuple[Expr, Expr]]:
         """The right gradient and the claim, in the same gradients: those that the claim reads,

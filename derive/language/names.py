@@ -1,0 +1,38 @@
+"""Names: which can stand in code, and which are still free."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+from itertools import chain, count
+
+from derive.language.errors import NotationError
+
+RESERVED = frozenset(
+    {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
+)
+
+
+def checked_name(name: object, what: str) -> str:
+    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach
+    a template.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise NotationError(
+            f"{name!r} cannot be the name of {what}",
+            "a name is a Python identifier: letters, digits and _, not a keyword",
+        )
+    if name in RESERVED or name.startswith("_"):
+        raise NotationError(
+            f"{name!r} cannot be the name of {what}",
+            "names that begin with _ and "
+            + ", ".join(sorted(RESERVED - {"None", "True", "False"}))
+            + " are taken by the generated code",
+        )
+    return name
+
+
+def unused(name: str, is_taken: Callable[[str], bool]) -> str:
+    """``name``, or the first of ``name_2``, ``name_3``, ... that is free."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(free for free in chain([name], numbered) if not is_taken(free))
