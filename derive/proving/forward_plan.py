@@ -25,15 +25,7 @@ from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms, split_logarithms
 from derive.language.errors import UnprovedError
-from derive.language.nodes import (
-    ArrayNode,
-    OneHot,
-    Peak,
-    Reduction,
-    SubtractedPeak,
-    Sum,
-    sums_in,
-)
+from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, sums_in
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.line_proof import UNPROVED, Line, proved_lines

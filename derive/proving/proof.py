@@ -36,14 +36,7 @@ from derive.language.symbols import Axis, Tensor, size_divisors, tensors_in
 from derive.language.traversal import everywhere
 from derive.notation.definition import Definition, Statement
 from derive.proving.chain_proof import shown_adjoint
-from derive.proving.claim import (
-    Batch,
-    Equality,
-    ProvedGradient,
-    Shown,
-    may_hold,
-    proved_on,
-)
+from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, proved_on
 from derive.running.limits import Doing, Stage
 from derive.values.parts import in_full
 from derive.values.relations import Relations

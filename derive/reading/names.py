@@ -16,16 +16,7 @@ from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.layout import layouts_of
 from derive.reading.refusals import NotUnderstood, Refusal, printable
-from derive.reading.values import (
-    IGNORED,
-    INDEX,
-    NUMBER,
-    TENSOR,
-    Dims,
-    Space,
-    Value,
-    number,
-)
+from derive.reading.values import IGNORED, INDEX, NUMBER, TENSOR, Dims, Space, Value, number
 
 FORWARD = "forward"  # the storage of what the forward computed
 MOST_DIGITS = 40

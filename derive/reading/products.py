@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from derive.reading.operations import Operation, entry, tensor
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import (
-    Space,
-    Value,
-    contracted,
-)
+from derive.reading.values import Space, Value, contracted
 
 products: dict[str, Operation] = {}
 

@@ -8,21 +8,9 @@ from sympy import Expr, Mul
 
 from derive.language.nodes import Flatten, Unflatten
 from derive.language.symbols import Axis
-from derive.reading.operations import (
-    Operation,
-    entry,
-    position,
-)
+from derive.reading.operations import Operation, entry, position
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import (
-    NUMBER,
-    Dims,
-    Space,
-    Value,
-    number,
-    placed,
-    shape_text,
-)
+from derive.reading.values import NUMBER, Dims, Space, Value, number, placed, shape_text
 
 shaping: dict[str, Operation] = {}
 

@@ -21,12 +21,7 @@ from sympy.core.relational import Relational
 
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.points import (
-    RANGES,
-    allows,
-    data_of,
-    generic_point,
-)
+from derive.checking.numbers.points import RANGES, allows, data_of, generic_point
 from derive.checking.numbers.residues import Residues
 from derive.language.symbols import Axis, is_number_or_size
 

@@ -24,13 +24,7 @@ import sympy
 from sympy import Expr, Rational, factorint
 
 from derive.checking.numbers import fields
-from derive.checking.numbers.arithmetic import (
-    CONTEXT,
-    Arithmetic,
-    Floating,
-    Undefined,
-    Unevaluable,
-)
+from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Undefined, Unevaluable
 from derive.checking.numbers.exact_numbers import IN_EXPONENTIALS, LARGEST_FACTORED
 from derive.checking.numbers.fields import LEVELS, PRIMES, Element, NoRoot
 from derive.checking.numbers.operand import Operand
