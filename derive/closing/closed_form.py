@@ -17,14 +17,10 @@ written is what the record begins with, and what is generated.
 3. *factor*: what the terms have in common goes outside;
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
-5. *share*: a sum that is a gradient already, or that two others are made of, is computed once;
-6. *rewrite again*: a saved value is replaced where something equal is cheaper
-   (``alternatives.py``);
-7. *stable*: what could overflow is written in values that do not (``scaled.py``), before the
-   statements share anything or after it, and where a choice is 0 nothing is divided;
-8. *compute again*: what follows entry by entry from what is read anyway is not saved
-   (``recomputation.py``);
-9. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
+5. *arrange*: what the statements have in common is computed once, what could overflow is written
+   in values that do not, and what follows from what is read anyway is not saved; that is a table
+   (``stages.py``);
+6. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
    something, names that hide nothing are done without, and all is done once more.
 """
 
@@ -36,25 +32,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
 
-from sympy import Add, Expr, Integer, Mul, Piecewise, Pow
+from sympy import Add, Expr, Integer, Mul
 
 from derive.chain.chain import Adjoint, Chain, derive_chain
-from derive.closing.alternatives import improved
-from derive.closing.common_sums import with_common_sums
-from derive.closing.cost import Cost, additions, arithmetic, cost_of
-from derive.closing.factoring import factored
+from derive.closing.cost import Cost, additions, cost_of
 from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
-from derive.closing.logarithms import picked_logarithms
-from derive.closing.recomputation import computed_again
 from derive.closing.rewriting import normal_form
 from derive.closing.risks import Preference, divisors, preference
-from derive.closing.shares import with_other_shares
-from derive.closing.sharing import evaluated_once, shared
+from derive.closing.stages import Arrangement, arranged, factored_out, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.choices import written_in
-from derive.language.nodes import OneHot, Reshaping, Sum, along, sums_in
+from derive.language.nodes import Reshaping, Sum, along, sums_in
 from derive.language.operations import is_contraction
 from derive.language.symbols import (
     Axis,
@@ -64,7 +54,6 @@ from derive.language.symbols import (
     is_number_or_size,
     tensors_in,
 )
-from derive.language.traversal import everywhere
 from derive.notation.definition import Definition, Statement
 from derive.running.limits import Stage, look
 from derive.values.relations import Relations, relations_of
@@ -313,7 +302,7 @@ def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
     stated = [*(a for a in adjoints if a.name in read), *wanted]
     pairs = [(a.tensor, drafted.closed[a.name]) for a in stated]
     early = replace(drafted, record=Record([*drafted.record.steps]))
-    stable = [(tensor, _safe(tensor, e, knowledge, early.record)) for tensor, e in pairs]
+    stable = [(tensor, safe(tensor, e, knowledge, early.record)) for tensor, e in pairs]
     ways = [(pairs, drafted)] if stable == pairs else [(pairs, drafted), (stable, early)]
     known = simplifier.arranged
     for pairs, draft in ways:
@@ -327,38 +316,30 @@ def _arranged(
 ) -> ClosedForm:
     """``pairs`` with what they share computed once, in values that are safe and cheap."""
     chain, knowledge, record = simplifier.spelled, simplifier.knowledge, drafted.record
-    relations = knowledge.relations
-    names = {a.tensor for a in stated}
-    own = simplifier.chain.by_name.keys() - {tensor.name for tensor in names}
-    monomials = {a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.name in own}
-    wanted = {a.tensor for a in stated if a.of.role == "input"}
-    taken = set(relations.position)
+    own = simplifier.chain.by_name.keys() - {a.name for a in stated}
     of = {a.tensor: a.of for a in chain.adjoints}
     depending = {a.of.name: chain.definition.depending_on(a.of.name) for a in chain.adjoints}
-
-    def flows(adjoint: Tensor, target: Tensor) -> bool:
-        return target in of and of[adjoint].name in depending[of[target].name]
-
-    pairs = with_common_sums(pairs, relations, record)
-    pairs = with_other_shares(pairs, relations, record)
-    pairs = shared(pairs, wanted, monomials, taken, flows, record)
-    pairs = improved(pairs, knowledge, record)
-    pairs = [(tensor, _safe(tensor, e, knowledge, record)) for tensor, e in pairs]
-    pairs = improved(pairs, knowledge, record)
-    pairs = [(tensor, _chosen(tensor, e, record)) for tensor, e in pairs]
-    pairs, again = computed_again(pairs, taken, knowledge, record)
-    pairs = evaluated_once(pairs, taken, record)
-    pairs = [(tensor, _shortened(tensor, e, record)) for tensor, e in pairs]
+    found = arranged(
+        Arrangement(
+            pairs,
+            knowledge,
+            record,
+            wanted={a.tensor for a in stated if a.of.role == "input"},
+            products={a.tensor: drafted.closed[a.name] for a in chain.adjoints if a.name in own},
+            flows=lambda a, target: target in of and of[a].name in depending[of[target].name],
+            taken=set(knowledge.relations.position),
+        )
+    )
     return ClosedForm(
         simplifier.chain,
         simplifier.spelled,
-        tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in pairs),
+        tuple(ClosedStatement(tensor, e, of.get(tensor)) for tensor, e in found.pairs),
         drafted.closed,
         knowledge,
         tuple(record.steps),
         tuple(fact for fact in knowledge.found.values() if fact),
-        cost_of(pairs, chain.definition.output, relations.results),
-        again,
+        cost_of(found.pairs, chain.definition.output, knowledge.relations.results),
+        found.again,
     )
 
 
@@ -439,58 +420,18 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
     rules = (inversion, elimination) if eliminate else (inversion,)
     multiplied_out, together = Record(), Record()
     expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
-    expanded = _factored(expanded, target, multiplied_out)
+    expanded = factored_out(expanded, target, multiplied_out)
     gathered = normal_form(e, target, rules + gentle, knowledge, together)
     outside = Record([*together.steps])
-    forms = [(expanded, multiplied_out), (_factored(gathered, target, outside), outside)]
+    forms = [(expanded, multiplied_out), (factored_out(gathered, target, outside), outside)]
     for form, record in [*forms]:
         cancelled, why = Record([*record.steps]), "the forward has a name for it"
         named = knowledge.relations.with_values(form)
         if divisors(form) and named != form:
             named = cancelled.add(target, "definition", form, named, why)
             named = normal_form(named, target, rules + gentle, knowledge, cancelled)
-            forms.append((_factored(named, target, cancelled), cancelled))
+            forms.append((factored_out(named, target, cancelled), cancelled))
     return [*forms, (gathered, together)]
-
-
-def _factored(e: Expr, target: Tensor, record: Record) -> Expr:
-    why = "what the terms have in common goes outside"
-    return record.add(target, "factor", e, factored(e), why)
-
-
-def _shortened(target: Tensor, e: Expr, record: Record) -> Expr:
-    """``e`` factored once more, where that is no more to do: a value that was written out may have
-    factors that cancel. A one-hot is worth more as a factor of a term, which an index replaces.
-    """
-    after = factored(e)
-    more = (arithmetic(after), after.count_ops()) > (arithmetic(e), e.count_ops())
-    return e if more or e.has(OneHot) else _factored(e, target, record)
-
-
-def _safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
-    """``e`` in values that do not overflow, where there is such a form."""
-    picked = picked_logarithms(e, knowledge.relations)
-    safe = knowledge.relations.scales_after.safe(picked)
-    safe = e if safe == e else factored(safe)
-    return record.add(target, "scale", e, safe, "no exponential is taken that could overflow")
-
-
-def _chosen(target: Tensor, e: Expr, record: Record) -> Expr:
-    """``e`` without quotients of choices, one of which is 0."""
-    why = "where the choice is 0, nothing is divided"
-    return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
-
-
-def _quotient_chosen(node: Expr) -> Expr | None:
-    """``Piecewise((a, c), (0, True))/v`` as ``Piecewise((a/v, c), (0, True))``: 0/0 is no 0."""
-    factors = Mul.make_args(node)
-    choices = [f for f in factors if isinstance(f, Piecewise)]
-    quotients = [f for f in factors if divisors(f) and isinstance(f, Pow)]
-    if len(choices) != 1 or not quotients or not any(value == 0 for value, _ in choices[0].args):
-        return None
-    inside = ((value * Mul(*quotients), condition) for value, condition in choices[0].args)
-    rest = (f for f in factors if f not in choices and f not in quotients)
-    return Mul(*rest, Piecewise(*inside))
 
 
 def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:

@@ -75,6 +75,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "test_position.py",
     ),
     "derive.closing.closed_form": (*REST, "test_canonical.py", "test_findings.py"),
+    "derive.closing.stages": (*REST, "test_canonical.py", "test_findings.py"),
     "derive.closing.rewriting": REST,
     "derive.closing.facts": (
         *REST,
