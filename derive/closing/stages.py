@@ -33,7 +33,6 @@ from derive.closing.steps import Pairs, Record
 from derive.language.nodes import OneHot
 from derive.language.symbols import Tensor
 from derive.language.traversal import everywhere
-from derive.values.relations import Relations
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,6 @@ class Arrangement:
     flows: Callable[[Tensor, Tensor], bool]
     taken: set[str]
     again: Mapping[Tensor, Tensor] = field(default_factory=dict)
-
-    @property
-    def relations(self) -> Relations:
-        return self.knowledge.relations
 
     def on(self, pairs: Pairs) -> Arrangement:
         """The same with other statements."""
@@ -119,8 +114,8 @@ def _computed_again(a: Arrangement) -> Arrangement:
 
 
 stages: dict[str, Callable[[Arrangement], Arrangement]] = {
-    "common sums": lambda a: a.on(with_common_sums(a.pairs, a.relations, a.record)),
-    "other shares": lambda a: a.on(with_other_shares(a.pairs, a.relations, a.record)),
+    "common sums": lambda a: a.on(with_common_sums(a.pairs, a.knowledge.relations, a.record)),
+    "other shares": lambda a: a.on(with_other_shares(a.pairs, a.knowledge.relations, a.record)),
     "share": lambda a: a.on(shared(a.pairs, a.wanted, a.products, a.taken, a.flows, a.record)),
     "improve": lambda a: a.on(improved(a.pairs, a.knowledge, a.record)),
     "stable": lambda a: a.each(safe),
