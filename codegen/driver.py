@@ -26,8 +26,8 @@ from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
+from derive.notation.specialised import without_options
 from derive.proving.proof import Proved
-from derive.specialised import without_options
 
 TOLERANCE = 1e-10
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way

@@ -39,7 +39,7 @@ from codegen.program import (
     Value,
     is_number,
 )
-from derive.conditions import of_magnitude
+from derive.closing.conditions import of_magnitude
 from derive.language.nodes import OneHot, Position
 from derive.language.symbols import Axis, is_constant, tensors_in
 from derive.notation.layout import Layout

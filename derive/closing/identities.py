@@ -25,7 +25,7 @@ from derive.closing.choice_rules import (
     one_hot_total,
     picked_over_itself,
 )
-from derive.conditions import fewer_conditions
+from derive.closing.conditions import fewer_conditions
 from derive.language.identity import Identity
 from derive.language.nodes import Reshaping, Sum, along, summed
 from derive.language.symbols import Tensor, axes_of
@@ -237,14 +237,13 @@ identities: tuple[Identity, ...] = (
         why="what is chosen differs without it",
     ),
     Identity(
-        "fewer conditions",
         "Piecewise((Piecewise((a, q), (0, True)), r), (0, True)) = Piecewise((0, s), (a, True))",
         "s is one or two of the comparisons in q and r, and is proved to say the same",
-        "the other conditions follow from it",
         fewer_conditions,
+        name="fewer conditions",
+        why="the other conditions follow from it",
     ),
     Identity(
-        "divisor in a choice",
         "v*Piecewise((a/v, q), (0, True)) = Piecewise((a, q), (0, True))",
         "v is not 0 where that is chosen",
         cancel_in_choice,

@@ -40,9 +40,11 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("hots and all(f in node.args for f in factors)", "hots"),
         ("and picked.axes == (f.axis,)", ""),
     ),
-    ("derive.conditions", "fewer_conditions"): (("if is_zero(", "if bool("),),
-    ("derive.conditions", "_asked_of_magnitudes"): (("test.rhs.is_positive", "True"),),
-    ("derive.conditions", "of_magnitude"): ((" or expand(upper.rhs + lower.rhs) != 0", ""),),
+    ("derive.closing.conditions", "fewer_conditions"): (("if is_zero(", "if bool("),),
+    ("derive.closing.conditions", "_asked_of_magnitudes"): (("test.rhs.is_positive", "True"),),
+    ("derive.closing.conditions", "of_magnitude"): (
+        (" or expand(upper.rhs + lower.rhs) != 0", ""),
+    ),
     ("codegen.lowering.gates", "_measure"): (
         ("return sign, MINUS_ONE", "return sign, ZERO"),
         ("return None if passes else (sign, ZERO)", "return sign, ZERO"),

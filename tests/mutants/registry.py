@@ -59,7 +59,7 @@ PROVED = ("test_proof.py", "test_hard_forwards.py", "test_exact.py")
 ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.identities": ("test_identities.py", *REST),
     "derive.closing.choice_rules": ("test_identities.py", *REST),
-    "derive.conditions": ("test_identities.py", "test_pieces.py", *REST),
+    "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),
     "derive.values.canonical": ("test_canonical.py", "test_stability.py", *REST),
     "derive.chain.chain": ("test_chain.py", *REST),
