@@ -24,6 +24,7 @@ from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm
 from derive.derivation import stages
 from derive.formulas.unicode import unicode_formula
+from derive.formulas.words import Words, joined
 from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
@@ -37,8 +38,6 @@ from derive.presentation.document import (
     Equations,
     Prose,
     Section,
-    Words,
-    joined,
 )
 from derive.presentation.terminal import rendered
 from derive.proving.claim import ProvedGradient
