@@ -134,10 +134,6 @@ def test_the_table_of_costs_is_the_reports():
         assert moved == cells[6]
 
 
-ROOMS_STAND = (ROOT / "derive" / "notation").is_dir()
-
-
-@pytest.mark.skipif(not ROOMS_STAND, reason="the rooms of derive are not folders yet")
 def test_every_folder_that_the_page_of_contributors_names_is_there():
     for folder in re.findall(r"`((?:derive|codegen|generated|tests)(?:/\w+)*)/`", ARCHITECTURE):
         assert (ROOT / folder).is_dir(), folder

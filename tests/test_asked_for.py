@@ -1,0 +1,155 @@
+"""What is asked of arguments, once; what is asked for, and nothing else; what is left out."""
+
+import inspect
+import re
+from itertools import combinations
+
+import pytest
+import torch
+from gallery import EVERYTHING
+
+from derive import forward_from
+from derive.notation.specialised import without_options
+
+SEVERAL = [e for e in EVERYTHING if len(e.inputs) > 1]
+PLAIN = [e for e in EVERYTHING if hasattr(e.module, "_plain_forward")]
+OPTIONS = {e.definition.snake for e in EVERYTHING if without_options(e.definition) is not None}
+
+
+def upstream_of(output):
+    generator = torch.Generator().manual_seed(5)
+    return torch.randn(tuple(output.shape), generator=generator, dtype=output.dtype)
+
+
+def gradients(emitted, asked, arguments):
+    """Those of the inputs ``asked`` for, by name."""
+    leaves = {n: v.clone().requires_grad_() if n in asked else v for n, v in arguments.items()}
+    output = emitted.function(**leaves)
+    found = torch.autograd.grad(output, [leaves[n] for n in asked], upstream_of(output))
+    return dict(zip(asked, found, strict=True))
+
+
+@pytest.mark.parametrize("emitted", SEVERAL, ids=str)
+def test_a_gradient_does_not_depend_on_which_others_are_asked_for(emitted):
+    arguments = emitted.arguments()
+    everything = gradients(emitted, emitted.inputs, arguments)
+    for asked in combinations(emitted.inputs, 1):
+        found = gradients(emitted, asked, arguments)
+        for name, gradient in found.items():
+            torch.testing.assert_close(gradient, everything[name], rtol=1e-12, atol=1e-12)
+
+
+def watched(function, seen):
+    def called(*args, **kwargs):
+        seen.append(function(*args, **kwargs))
+        return seen[-1]
+
+    return called
+
+
+@pytest.mark.parametrize("emitted", SEVERAL, ids=str)
+def test_what_nobody_asks_for_is_not_computed(emitted, monkeypatch):
+    """The lines of the backward that only other gradients need do not run."""
+    arguments, seen = emitted.arguments(), []
+    for name in ("_backward", "_plain_backward"):
+        inner = getattr(emitted.module, name, None)
+        if inner is not None:
+            monkeypatch.setattr(emitted.module, name, watched(inner, seen))
+    for asked in emitted.inputs:
+        seen.clear()
+        gradients(emitted, (asked,), arguments)
+        (computed,) = seen
+        there = {n for n, g in zip(emitted.inputs, computed, strict=True) if g is not None}
+        assert asked in there and not there & (alone_in(emitted) - {asked})
+
+
+def alone_in(emitted) -> set[str]:
+    """The inputs whose gradients stand under a question for themselves alone."""
+    lines = inspect.getsource(emitted.module._backward).split("\n")
+    names = list(inspect.signature(emitted.function).parameters)
+    found, under = set(), None
+    for line in lines:
+        question = re.fullmatch(r"    if needs\[(\d+)\]:", line)
+        if question is not None:
+            under = names[int(question[1])]
+        elif not line.startswith("        "):
+            under = None
+        elif under is not None and line.strip().startswith(f"d{under} = "):
+            found.add(under)
+    return found
+
+
+def test_most_functions_of_several_inputs_have_gradients_that_stand_alone():
+    assert len([e for e in SEVERAL if alone_in(e)]) > 0.8 * len(SEVERAL)
+
+
+@pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
+def test_the_differentiable_function_looks_at_its_arguments_once(emitted, monkeypatch):
+    """The pair behind it has no check of its own, and the backward none at all."""
+    looked = []
+    inner = emitted.module._arguments
+    monkeypatch.setattr(
+        emitted.module, "_arguments", lambda *args: looked.append(args) or inner(*args)
+    )
+    monkeypatch.setattr(emitted.module, "_fits", lambda *args: looked.append(args))
+    leaves = emitted.leaves()
+    output = emitted.function(**leaves)
+    output.backward(upstream_of(output))
+    assert len(looked) == 1
+
+
+# -- what is left out ------------------------------------------------------------
+
+
+def test_every_function_with_options_has_a_pair_without_them():
+    assert {str(e) for e in PLAIN} == OPTIONS and len(PLAIN) > 20
+
+
+def required(emitted) -> dict[str, object]:
+    left_out = {t.name for t, _ in emitted.definition.optional}
+    return {n: v for n, v in emitted.arguments().items() if n not in left_out}
+
+
+@pytest.mark.parametrize("emitted", [e for e in PLAIN if e.definition.optional], ids=str)
+def test_the_short_pair_computes_what_the_whole_does(emitted, monkeypatch):
+    arguments = required(emitted)
+    asked = [name for name in emitted.inputs if name in arguments]
+    short = gradients(emitted, asked, arguments)
+    value = emitted.function(**arguments)
+    given = {
+        t.name: torch.full(tuple(emitted.arguments()[t.name].shape), float(n), dtype=torch.float64)
+        for t, n in emitted.definition.optional
+    }
+    monkeypatch.setattr(emitted.module, "_plain_forward", None)  # not to be called
+    whole = arguments | given
+    torch.testing.assert_close(emitted.function(**whole), value, rtol=1e-12, atol=1e-12)
+    for name, gradient in gradients(emitted, asked, whole).items():
+        torch.testing.assert_close(gradient, short[name], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("emitted", PLAIN, ids=str)
+def test_the_short_pair_is_called_where_nothing_is_passed(emitted, monkeypatch):
+    def called(*_):
+        raise ZeroDivisionError("the short one")
+
+    monkeypatch.setattr(emitted.module, "_plain_forward", called)
+    with pytest.raises(ZeroDivisionError, match="the short one"):
+        emitted.function(**required(emitted))
+
+
+def test_an_ignored_label_takes_the_whole_pair(monkeypatch):
+    (emitted,) = (e for e in EVERYTHING if str(e) == "cross_entropy")
+    monkeypatch.setattr(emitted.module, "_plain_forward", None)
+    logits, labels = torch.randn(4, 3), torch.tensor([0, -100, 2, 1])
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    torch.testing.assert_close(emitted.function(logits, labels), expected)
+    with pytest.raises(IndexError, match="labels holds 3"):
+        emitted.function(logits, torch.tensor([0, 1, 3, 2]))
+
+
+def test_mathematics_without_options_is_shorter():
+    without = without_options(forward_from("cross_entropy").definition)
+    assert [t.name for t in without.inputs] == ["logits", "labels"]
+    assert not {"losses_counted", "counted", "losses_smoothing"} & without.by_name.keys()
+    assert str(without.by_name["loss"].expression) == "Sum(losses, N, S)/(N*S)"
+    assert without_options(forward_from("softmax").definition) is None
