@@ -8,6 +8,7 @@ prints before the lines of the function, one for each thing that is asked.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from codegen.lowering import sizes_used
@@ -21,6 +22,7 @@ from codegen.program import (
     Load,
     MergeDims,
     NameSize,
+    Needed,
     NotZero,
     Number,
     Numeric,
@@ -119,10 +121,28 @@ def _several(dim: Dim) -> bool:
     return isinstance(dim.axis, Axes)
 
 
-def number_steps(parameters: Sequence[Parameter], demanded: Iterable[Within]) -> list[Step]:
-    """The numbers: what they are where they are left out, their kind, their domains."""
+def needed(parameters: Sequence[Parameter]) -> list[Needed]:
+    """The numbers that have to be passed although what may be left out stands before them."""
+    optional = [i for i, p in enumerate(parameters) if p.default is not None]
+    after = parameters[optional[0] :] if optional else ()
+    return [Needed(p.name) for p in after if p.role in NUMBERS and p.default is None]
+
+
+def number_steps(
+    parameters: Sequence[Parameter], demanded: Iterable[Within], name: str
+) -> list[Step]:
+    """The numbers of the forward called ``name``: what they are where they are left out, their
+    kind, their domains.
+    """
+    defaults = [Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)]
+    numbers = {p.name for p in parameters if p.role in NUMBERS}
     return [
-        *(Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)),
+        *(
+            replace(zero, unless=default.name)
+            for default in defaults
+            for zero in divisors([default], numbers, name)
+        ),
+        *defaults,
         *(Numeric(p.name, p.role == "index") for p in parameters if p.role in ("scalar", "index")),
         *demanded,
     ]

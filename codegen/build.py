@@ -16,6 +16,7 @@ from sympy.core.function import Function as SymbolicFunction
 from codegen.arguments import (
     divisors,
     fillings,
+    needed,
     number_steps,
     refused,
     shape_steps,
@@ -306,7 +307,7 @@ class _Builder:
     def _asked_of_inputs(self) -> tuple[Step, ...]:
         """What all functions that take the inputs ask of them."""
         inputs = self._inputs()
-        return tuple(self._asked(inputs, self.definition.broadcast))
+        return (*needed(inputs), *self._asked(inputs, self.definition.broadcast))
 
     def _asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
         """What the backward asks of an upstream gradient and of what the forward saved."""
@@ -320,7 +321,7 @@ class _Builder:
         shapes = shape_steps(parameters, broadcast, self._names, fixed, upstream)
         rest = [
             *refused(self._requirements(), lengths),
-            *number_steps(parameters, self._demanded(parameters)),
+            *number_steps(parameters, self._demanded(parameters), self.definition.snake),
         ]
         return [*shapes, *with_sizes(rest, lengths, self._names, sizes_read(shapes, self._names))]
 

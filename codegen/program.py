@@ -504,10 +504,16 @@ class Refuse(Step):
 @dataclass(frozen=True)
 class NotZero(Step):
     """The function ``name`` divides a number by ``divisor``, a number too: it is refused where that
-    is zero, as dividing a tensor by it would not be.
+    is zero, as dividing a tensor by it would not be. ``unless``: or where that argument is passed.
     """
 
     divisor: Value
+    unless: str = ""
+
+
+@dataclass(frozen=True)
+class Needed(Step):
+    """The argument ``name`` is refused where it is left out."""
 
 
 @dataclass(frozen=True)

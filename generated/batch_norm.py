@@ -235,7 +235,7 @@ class BatchNormFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BatchNormAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], None
+        return (gradients[0], gradients[1], gradients[2], None)
 
 
 _REFUSAL = (

@@ -189,8 +189,9 @@ class BatchNormEvaluationChain(NamedTuple):
 
 
 def batch_norm_evaluation_chain(
-    dy: Tensor, x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None,
-    bias: Tensor | None, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
+    dy: Tensor, x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
+    bias: Tensor | None = None, inv_std: Tensor = None, xhat: Tensor = None, y: Tensor = None,
+    eps: float = 1e-05,
 ) -> BatchNormEvaluationChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -268,7 +269,14 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BatchNormEvaluationAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, gradients[1], gradients[2], None
+        return (
+            gradients[0],
+            None,
+            None,
+            gradients[1] if ctx.needs_input_grad[3] else None,
+            gradients[2] if ctx.needs_input_grad[4] else None,
+            None,
+        )
 
 
 _REFUSAL = (

@@ -219,9 +219,9 @@ class BCEWithLogitsChain(NamedTuple):
 
 
 def bce_with_logits_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None,
-    pos_weight: Tensor | None, losses_probs: Tensor, losses_likelihood: Tensor, losses: Tensor,
-    loss: Tensor,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
+    pos_weight: Tensor | None = None, losses_probs: Tensor = None,
+    losses_likelihood: Tensor = None, losses: Tensor = None, loss: Tensor = None,
 ) -> BCEWithLogitsChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -338,7 +338,7 @@ class BCEWithLogitsFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BCEWithLogitsAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -208,8 +208,9 @@ class BCEWithLogitsNoneChain(NamedTuple):
 
 
 def bce_with_logits_none_chain(
-    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None,
-    pos_weight: Tensor | None, probs: Tensor, likelihood: Tensor, losses: Tensor,
+    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
+    pos_weight: Tensor | None = None, probs: Tensor = None, likelihood: Tensor = None,
+    losses: Tensor = None,
 ) -> BCEWithLogitsNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -306,7 +307,7 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BCEWithLogitsNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -213,9 +213,9 @@ class BCEWithLogitsSumChain(NamedTuple):
 
 
 def bce_with_logits_sum_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None,
-    pos_weight: Tensor | None, losses_probs: Tensor, losses_likelihood: Tensor, losses: Tensor,
-    loss: Tensor,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
+    pos_weight: Tensor | None = None, losses_probs: Tensor = None,
+    losses_likelihood: Tensor = None, losses: Tensor = None, loss: Tensor = None,
 ) -> BCEWithLogitsSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -326,7 +326,7 @@ class BCEWithLogitsSumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BCEWithLogitsSumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -347,7 +347,7 @@ class BiasedAttentionFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BiasedAttentionAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], gradients[3], None
+        return (gradients[0], gradients[1], gradients[2], gradients[3], None)
 
 
 _REFUSAL = (
@@ -441,6 +441,8 @@ def _arguments(query, key, value, bias, scale) -> tuple:
             f"biased_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
             f"where S = {S}"
         )
+    if scale is None and E == 0:
+        raise ValueError("biased_attention divides a number by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)

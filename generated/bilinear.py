@@ -211,8 +211,8 @@ class BilinearChain(NamedTuple):
 
 @_uncast
 def bilinear_chain(
-    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None, through: Tensor,
-    y: Tensor,
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
+    through: Tensor = None, y: Tensor = None,
 ) -> BilinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -295,7 +295,12 @@ class BilinearFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = BilinearAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], gradients[3]
+        return (
+            gradients[0],
+            gradients[1],
+            gradients[2],
+            gradients[3] if ctx.needs_input_grad[3] else None,
+        )
 
 
 _REFUSAL = (

@@ -344,7 +344,7 @@ class CosineEmbeddingFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CosineEmbeddingAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None, None
+        return (gradients[0], gradients[1], None, None, None)
 
 
 _REFUSAL = (

@@ -319,7 +319,7 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CosineEmbeddingNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None, None
+        return (gradients[0], gradients[1], None, None, None)
 
 
 _REFUSAL = (

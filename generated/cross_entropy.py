@@ -304,10 +304,11 @@ class CrossEntropyChain(NamedTuple):
 
 
 def cross_entropy_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, losses_probs: Tensor,
-    losses_logprobs: Tensor, losses_counted: Tensor, losses_picked: Tensor,
-    losses_smoothing: Tensor, losses: Tensor, counted: Tensor, loss: Tensor,
-    label_smoothing: float = 0, ignore_index: int = -100,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
+    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_counted: Tensor = None,
+    losses_picked: Tensor = None, losses_smoothing: Tensor = None, losses: Tensor = None,
+    counted: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
+    ignore_index: int = -100,
 ) -> CrossEntropyChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -447,7 +448,7 @@ class CrossEntropyFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropyAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None, None
+        return (gradients[0], None, None, None, None)
 
 
 _REFUSAL = (

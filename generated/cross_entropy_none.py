@@ -272,9 +272,10 @@ class CrossEntropyNoneChain(NamedTuple):
 
 
 def cross_entropy_none_chain(
-    dlosses: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, probs: Tensor,
-    logprobs: Tensor, counted: Tensor, picked: Tensor, smoothing: Tensor, losses: Tensor,
-    label_smoothing: float = 0, ignore_index: int = -100,
+    dlosses: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
+    probs: Tensor = None, logprobs: Tensor = None, counted: Tensor = None, picked: Tensor = None,
+    smoothing: Tensor = None, losses: Tensor = None, label_smoothing: float = 0,
+    ignore_index: int = -100,
 ) -> CrossEntropyNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -410,7 +411,7 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropyNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None, None
+        return (gradients[0], None, None, None, None)
 
 
 _REFUSAL = (

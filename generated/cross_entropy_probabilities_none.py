@@ -217,8 +217,9 @@ class CrossEntropyProbabilitiesNoneChain(NamedTuple):
 
 
 def cross_entropy_probabilities_none_chain(
-    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None, probs: Tensor,
-    logprobs: Tensor, smoothed: Tensor, losses: Tensor, label_smoothing: float = 0,
+    dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
+    probs: Tensor = None, logprobs: Tensor = None, smoothed: Tensor = None, losses: Tensor = None,
+    label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -322,7 +323,7 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropyProbabilitiesNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -219,9 +219,9 @@ class CrossEntropyProbabilitiesSumChain(NamedTuple):
 
 
 def cross_entropy_probabilities_sum_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None, losses_probs: Tensor,
-    losses_logprobs: Tensor, losses_smoothed: Tensor, losses: Tensor, loss: Tensor,
-    label_smoothing: float = 0,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
+    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_smoothed: Tensor = None,
+    losses: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -331,7 +331,7 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropyProbabilitiesSumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

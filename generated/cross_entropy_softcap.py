@@ -325,11 +325,11 @@ class CrossEntropySoftcapChain(NamedTuple):
 
 
 def cross_entropy_softcap_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, capped: Tensor,
-    loss_losses_probs: Tensor, loss_losses_logprobs: Tensor, loss_losses_counted: Tensor,
-    loss_losses_picked: Tensor, loss_losses_smoothing: Tensor, loss_losses: Tensor,
-    loss_counted: Tensor, loss: Tensor, label_smoothing: float = 0, cap: float = 30,
-    ignore_index: int = -100,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
+    capped: Tensor = None, loss_losses_probs: Tensor = None, loss_losses_logprobs: Tensor = None,
+    loss_losses_counted: Tensor = None, loss_losses_picked: Tensor = None,
+    loss_losses_smoothing: Tensor = None, loss_losses: Tensor = None, loss_counted: Tensor = None,
+    loss: Tensor = None, label_smoothing: float = 0, cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -485,7 +485,7 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropySoftcapAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None, None, None
+        return (gradients[0], None, None, None, None, None)
 
 
 _REFUSAL = (

@@ -292,10 +292,10 @@ class CrossEntropySumChain(NamedTuple):
 
 
 def cross_entropy_sum_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None, losses_probs: Tensor,
-    losses_logprobs: Tensor, losses_counted: Tensor, losses_picked: Tensor,
-    losses_smoothing: Tensor, losses: Tensor, loss: Tensor, label_smoothing: float = 0,
-    ignore_index: int = -100,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
+    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_counted: Tensor = None,
+    losses_picked: Tensor = None, losses_smoothing: Tensor = None, losses: Tensor = None,
+    loss: Tensor = None, label_smoothing: float = 0, ignore_index: int = -100,
 ) -> CrossEntropySumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -429,7 +429,7 @@ class CrossEntropySumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropySumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None, None
+        return (gradients[0], None, None, None, None)
 
 
 _REFUSAL = (

@@ -348,11 +348,13 @@ class CrossEntropyZLossChain(NamedTuple):
 
 
 def cross_entropy_z_loss_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None,
-    entropy_losses_probs: Tensor, entropy_losses_logprobs: Tensor, entropy_losses_counted: Tensor,
-    entropy_losses_picked: Tensor, entropy_losses_smoothing: Tensor, entropy_losses: Tensor,
-    entropy_counted: Tensor, entropy: Tensor, log_z: Tensor, excess: Tensor, loss: Tensor,
-    label_smoothing: float = 0, z_weight: float = 0.0001, ignore_index: int = -100,
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
+    entropy_losses_probs: Tensor = None, entropy_losses_logprobs: Tensor = None,
+    entropy_losses_counted: Tensor = None, entropy_losses_picked: Tensor = None,
+    entropy_losses_smoothing: Tensor = None, entropy_losses: Tensor = None,
+    entropy_counted: Tensor = None, entropy: Tensor = None, log_z: Tensor = None,
+    excess: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
+    z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> CrossEntropyZLossChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -535,7 +537,7 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = CrossEntropyZLossAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None, None, None
+        return (gradients[0], None, None, None, None, None)
 
 
 _REFUSAL = (

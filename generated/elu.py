@@ -163,7 +163,7 @@ class EluFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = EluAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

@@ -177,7 +177,7 @@ class EmbeddingFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = EmbeddingAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return None, gradients[0]
+        return (None, gradients[0])
 
 
 _REFUSAL = (

@@ -176,7 +176,7 @@ class EntropyFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = EntropyAgain.apply(behind, duncertainty)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -333,7 +333,7 @@ class FocalFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = FocalAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -307,7 +307,7 @@ class FocalNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = FocalNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

@@ -326,7 +326,7 @@ class FocalSumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = FocalSumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None, None
+        return (gradients[0], gradients[1], None, None)
 
 
 _REFUSAL = (

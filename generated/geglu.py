@@ -187,7 +187,7 @@ class GEGLUFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = GEGLUAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

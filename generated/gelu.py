@@ -162,7 +162,7 @@ class GELUFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = GELUAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -174,7 +174,7 @@ class GELUTanhFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = GELUTanhAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -79,7 +79,8 @@ class GroupNormForward(NamedTuple):
 
 
 def group_norm_forward(
-    x: Tensor, gain: Tensor | None, bias: Tensor | None, groups: int, eps: float = 1e-05,
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int = None,
+    eps: float = 1e-05,
 ) -> GroupNormForward:
     """The output y, then what the backward needs.
 
@@ -207,7 +208,8 @@ class GroupNormAtoms(NamedTuple):
 
 
 def group_norm_atoms(
-    x: Tensor, gain: Tensor | None, bias: Tensor | None, groups: int, eps: float = 1e-05,
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int = None,
+    eps: float = 1e-05,
 ) -> GroupNormAtoms:
     """Every statement of the mathematics, as it is written.
 
@@ -256,9 +258,10 @@ class GroupNormChain(NamedTuple):
 
 
 def group_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None, bias: Tensor | None, grouped: Tensor, mean: Tensor,
-    diff: Tensor, var: Tensor, inv_std: Tensor, xhat: Tensor, scaled: Tensor, y: Tensor,
-    groups: int, eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
+    grouped: Tensor = None, mean: Tensor = None, diff: Tensor = None, var: Tensor = None,
+    inv_std: Tensor = None, xhat: Tensor = None, scaled: Tensor = None, y: Tensor = None,
+    groups: int = None, eps: float = 1e-05,
 ) -> GroupNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -405,7 +408,13 @@ class GroupNormFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = GroupNormAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], None, None
+        return (
+            gradients[0],
+            gradients[1] if ctx.needs_input_grad[1] else None,
+            gradients[2] if ctx.needs_input_grad[2] else None,
+            None,
+            None,
+        )
 
 
 _REFUSAL = (
@@ -454,6 +463,8 @@ def _arguments(x, gain, bias, groups, eps) -> tuple:
     """The arguments as the formulas take them, in the format and with the dimensions that these are
     computed in, after what they had. Raises what the page above says.
     """
+    if groups is None:
+        raise TypeError("group_norm: groups is missing")
     if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
         _fits("x", x, "(N, C, *S)", (None, None, ...))
     dtype = x.dtype

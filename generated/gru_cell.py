@@ -356,10 +356,11 @@ class GRUCellChain(NamedTuple):
 
 @_uncast
 def gru_cell_chain(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
-    bias_hh: Tensor | None, from_input: Tensor, from_state: Tensor, both: Tensor, to_reset: Tensor,
-    to_update: Tensor, proposed: Tensor, reset: Tensor, update: Tensor, to_candidate: Tensor,
-    candidate: Tensor, y: Tensor,
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, from_input: Tensor = None,
+    from_state: Tensor = None, both: Tensor = None, to_reset: Tensor = None,
+    to_update: Tensor = None, proposed: Tensor = None, reset: Tensor = None, update: Tensor = None,
+    to_candidate: Tensor = None, candidate: Tensor = None, y: Tensor = None,
 ) -> GRUCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -548,7 +549,14 @@ class GRUCellFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = GRUCellAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]
+        return (
+            gradients[0],
+            gradients[1],
+            gradients[2],
+            gradients[3],
+            gradients[4] if ctx.needs_input_grad[4] else None,
+            gradients[5] if ctx.needs_input_grad[5] else None,
+        )
 
 
 _REFUSAL = (

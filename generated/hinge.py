@@ -186,7 +186,7 @@ class HingeFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = HingeAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

@@ -172,7 +172,7 @@ class HingeNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = HingeNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

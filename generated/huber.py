@@ -227,7 +227,7 @@ class HuberFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = HuberAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None
+        return (gradients[0], gradients[1], None)
 
 
 _REFUSAL = (

@@ -200,7 +200,7 @@ class HuberNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = HuberNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None
+        return (gradients[0], gradients[1], None)
 
 
 _REFUSAL = (

@@ -332,7 +332,7 @@ class InfoNCEFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = InfoNCEAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None
+        return (gradients[0], gradients[1], None)
 
 
 _REFUSAL = (

@@ -176,7 +176,7 @@ class KLDivLogTargetNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = KLDivLogTargetNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

@@ -188,7 +188,7 @@ class KLDivNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = KLDivNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

@@ -185,7 +185,7 @@ class L1Function(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = L1Again.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

@@ -171,7 +171,7 @@ class L1NoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = L1NoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

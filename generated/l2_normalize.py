@@ -194,7 +194,7 @@ class L2NormalizeFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = L2NormalizeAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

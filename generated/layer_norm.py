@@ -200,8 +200,9 @@ class LayerNormChain(NamedTuple):
 
 
 def layer_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None, bias: Tensor | None, mean: Tensor, diff: Tensor,
-    var: Tensor, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
+    mean: Tensor = None, diff: Tensor = None, var: Tensor = None, inv_std: Tensor = None,
+    xhat: Tensor = None, y: Tensor = None, eps: float = 1e-05,
 ) -> LayerNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -306,7 +307,12 @@ class LayerNormFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LayerNormAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], None
+        return (
+            gradients[0],
+            gradients[1] if ctx.needs_input_grad[1] else None,
+            gradients[2] if ctx.needs_input_grad[2] else None,
+            None,
+        )
 
 
 _REFUSAL = (

@@ -169,7 +169,7 @@ class LinearChain(NamedTuple):
 
 @_uncast
 def linear_chain(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor,
+    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor = None,
 ) -> LinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -238,7 +238,7 @@ class LinearFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LinearAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2]
+        return (gradients[0], gradients[1], gradients[2] if ctx.needs_input_grad[2] else None)
 
 
 _REFUSAL = (

@@ -194,7 +194,7 @@ class LogCoshFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LogCoshAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

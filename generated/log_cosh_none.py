@@ -181,7 +181,7 @@ class LogCoshNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LogCoshNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

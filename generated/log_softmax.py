@@ -158,7 +158,7 @@ class LogSoftmaxFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LogSoftmaxAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

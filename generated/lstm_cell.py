@@ -363,9 +363,10 @@ class LSTMCellChain(NamedTuple):
 @_uncast
 def lstm_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None, bias_hh: Tensor | None, pre: Tensor, gates: Tensor, to_i: Tensor,
-    to_f: Tensor, to_g: Tensor, to_o: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor,
-    cell: Tensor, shown: Tensor, hidden: Tensor, y: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor = None,
+    gates: Tensor = None, to_i: Tensor = None, to_f: Tensor = None, to_g: Tensor = None,
+    to_o: Tensor = None, i: Tensor = None, f: Tensor = None, g: Tensor = None, o: Tensor = None,
+    cell: Tensor = None, shown: Tensor = None, hidden: Tensor = None, y: Tensor = None,
 ) -> LSTMCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -575,7 +576,15 @@ class LSTMCellFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = LSTMCellAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5], gradients[6]
+        return (
+            gradients[0],
+            gradients[1],
+            gradients[2],
+            gradients[3],
+            gradients[4],
+            gradients[5] if ctx.needs_input_grad[5] else None,
+            gradients[6] if ctx.needs_input_grad[6] else None,
+        )
 
 
 _REFUSAL = (

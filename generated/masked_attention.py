@@ -334,7 +334,7 @@ class MaskedAttentionFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MaskedAttentionAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], None, None
+        return (gradients[0], gradients[1], gradients[2], None, None)
 
 
 _REFUSAL = (
@@ -429,6 +429,8 @@ def _arguments(query, key, value, mask, scale) -> tuple:
             f"masked_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
             f"where S = {S}"
         )
+    if scale is None and E == 0:
+        raise ValueError("masked_attention divides a number by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)

@@ -198,7 +198,7 @@ class MaskedSoftmaxFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MaskedSoftmaxAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

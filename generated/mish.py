@@ -173,7 +173,7 @@ class MishFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MishAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -517,7 +517,18 @@ class MLPFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MLPAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return None, None, gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5], gradients[6], None
+        return (
+            None,
+            None,
+            gradients[0],
+            gradients[1],
+            gradients[2],
+            gradients[3],
+            gradients[4],
+            gradients[5],
+            gradients[6],
+            None,
+        )
 
 
 _REFUSAL = (

@@ -192,7 +192,7 @@ class MSEFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MSEAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

@@ -179,7 +179,7 @@ class MSENoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MSENoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

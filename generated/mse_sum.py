@@ -184,7 +184,7 @@ class MSESumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = MSESumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

@@ -190,8 +190,8 @@ class NLLChain(NamedTuple):
 
 
 def nll_chain(
-    dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None, losses: Tensor,
-    counted: Tensor, loss: Tensor, ignore_index: int = -100,
+    dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
+    losses: Tensor = None, counted: Tensor = None, loss: Tensor = None, ignore_index: int = -100,
 ) -> NLLChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -283,7 +283,7 @@ class NLLFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = NLLAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None
+        return (gradients[0], None, None, None)
 
 
 _REFUSAL = (

@@ -174,8 +174,8 @@ class NLLNoneChain(NamedTuple):
 
 
 def nll_none_chain(
-    dlosses: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None, losses: Tensor,
-    ignore_index: int = -100,
+    dlosses: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
+    losses: Tensor = None, ignore_index: int = -100,
 ) -> NLLNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -250,7 +250,7 @@ class NLLNoneFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = NLLNoneAgain.apply(behind, dlosses)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None
+        return (gradients[0], None, None, None)
 
 
 _REFUSAL = (

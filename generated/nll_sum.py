@@ -177,8 +177,8 @@ class NLLSumChain(NamedTuple):
 
 
 def nll_sum_chain(
-    dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None, losses: Tensor,
-    loss: Tensor, ignore_index: int = -100,
+    dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
+    losses: Tensor = None, loss: Tensor = None, ignore_index: int = -100,
 ) -> NLLSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -256,7 +256,7 @@ class NLLSumFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = NLLSumAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None, None, None
+        return (gradients[0], None, None, None)
 
 
 _REFUSAL = (

@@ -155,7 +155,7 @@ class ReluFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = ReluAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

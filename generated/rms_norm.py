@@ -171,8 +171,8 @@ class RMSNormChain(NamedTuple):
 
 
 def rms_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None, square: Tensor, inv_rms: Tensor, xhat: Tensor,
-    y: Tensor, eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None = None, square: Tensor = None,
+    inv_rms: Tensor = None, xhat: Tensor = None, y: Tensor = None, eps: float = 1e-05,
 ) -> RMSNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -251,7 +251,7 @@ class RMSNormFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = RMSNormAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None
+        return (gradients[0], gradients[1] if ctx.needs_input_grad[1] else None, None)
 
 
 _REFUSAL = (

@@ -222,8 +222,9 @@ class RNNCellChain(NamedTuple):
 
 @_uncast
 def rnn_cell_chain(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
-    bias_hh: Tensor | None, pre: Tensor, y: Tensor,
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor = None,
+    y: Tensor = None,
 ) -> RNNCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 
@@ -318,7 +319,14 @@ class RNNCellFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = RNNCellAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]
+        return (
+            gradients[0],
+            gradients[1],
+            gradients[2],
+            gradients[3],
+            gradients[4] if ctx.needs_input_grad[4] else None,
+            gradients[5] if ctx.needs_input_grad[5] else None,
+        )
 
 
 _REFUSAL = (

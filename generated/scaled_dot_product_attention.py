@@ -283,7 +283,7 @@ class ScaledDotProductAttentionFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = ScaledDotProductAttentionAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], gradients[2], None
+        return (gradients[0], gradients[1], gradients[2], None)
 
 
 _REFUSAL = (
@@ -368,6 +368,8 @@ def _arguments(query, key, value, scale) -> tuple:
             f"scaled_dot_product_attention: exp_scores_shifted takes a maximum along it, but S is "
             f"0 where S = {S}"
         )
+    if scale is None and E == 0:
+        raise ValueError("scaled_dot_product_attention divides a number by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)

@@ -153,7 +153,7 @@ class SigmoidFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = SigmoidAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -163,7 +163,7 @@ class SiluFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = SiluAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

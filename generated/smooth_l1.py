@@ -235,7 +235,7 @@ class SmoothL1Function(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = SmoothL1Again.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1], None
+        return (gradients[0], gradients[1], None)
 
 
 _REFUSAL = (

@@ -161,7 +161,7 @@ class SoftmaxFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = SoftmaxAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0],
+        return (gradients[0],)
 
 
 _REFUSAL = (

@@ -233,7 +233,7 @@ class SoftmaxNLLFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = SoftmaxNLLAgain.apply(behind, dloss)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

@@ -212,7 +212,7 @@ class StdFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = StdAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

@@ -196,7 +196,7 @@ class VarFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = VarAgain.apply(behind, dy)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], None
+        return (gradients[0], None)
 
 
 _REFUSAL = (

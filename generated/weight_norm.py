@@ -178,7 +178,7 @@ class WeightNormFunction(torch.autograd.Function):
         if torch.is_grad_enabled():
             zero = WeightNormAgain.apply(behind, dw)
             gradients = [None if g is None else g - zero for g in gradients]
-        return gradients[0], gradients[1]
+        return (gradients[0], gradients[1])
 
 
 _REFUSAL = (

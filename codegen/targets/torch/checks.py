@@ -152,7 +152,12 @@ class Checks:
     def _NotZero(self, step: p.NotZero) -> str:
         divisor = self.text(step.divisor)
         wrong = f'"{step.name} divides a number by {divisor}, which is 0"'
-        return f"if {divisor} == 0:\n        raise ValueError({wrong})"
+        left_out = f"{step.unless} is None and " * bool(step.unless)
+        return f"if {left_out}{divisor} == 0:\n        raise ValueError({wrong})"
+
+    def _Needed(self, step: p.Needed) -> str:
+        wrong = f'"{self.program}: {step.name} is missing"'
+        return f"if {step.name} is None:\n        raise TypeError({wrong})"
 
     def _InRange(self, step: p.InRange) -> str:
         lengths = ", ".join(self.text(length) for length in step.lengths)

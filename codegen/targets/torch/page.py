@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import wrap
 
+from codegen.arguments import needed
 from codegen.program import (
     NUMBERS,
     Assign,
@@ -113,8 +114,11 @@ class Page:
         numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
         places = {name: i for i, name in enumerate(backward.results)}
         gradients = [
-            f"gradients[{places[f'd{p.name}']}]" if p.role == "input" else "None"
-            for p in forward.parameters
+            f"gradients[{places[f'd{p.name}']}]"
+            + f" if ctx.needs_input_grad[{i}] else None" * (p.default is not None)  # or left out
+            if p.role == "input"
+            else "None"
+            for i, p in enumerate(forward.parameters)
         ]
         upstream = backward.parameters[0].name
         computed = [f"gradients = {self.called_back('_backward', upstream)}"]
@@ -129,7 +133,7 @@ class Page:
             broken(f"ctx.save_for_backward({', '.join(['behind', *saved])})", " " * 8),
             _tuple(numbers),
             tuple(broken(line, " " * 12) for line in computed),
-            _tuple(gradients).removeprefix("(").removesuffix(")"),
+            broken(f"return {_tuple(gradients)}", " " * 8),
             len(forward.parameters),
         )
 
@@ -430,43 +434,39 @@ class Page:
         return KINDS["shape" if name in self.program.several else "size"]
 
     def arguments(self, function: Function) -> list[str]:
-        """What stands in the brackets of its ``def``. Python wants what may be left out last, so
-        before a number that has to be passed nothing may be; the check fills it in.
+        """What stands in the brackets of its ``def``. Python wants that all may be left out after
+        what may be; what is needed all the same is asked for in the lines.
         """
-        may_lack = function is not self.program.chain and not _needed_number(function)
-
-        def typed(p: Parameter) -> str:
-            if p.role == "scalar" and isinstance(p.default, Value):
-                return f"{p.name}: float | None = None"
-            if p.role == "index":
-                return f"{p.name}: int = {p.default}"
-            if p.role not in NUMBERS and p.default is not None:
-                return f"{p.name}: Tensor | None" + " = None" * may_lack
-            if p.role == "scalar":
-                return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
-            return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
-
-        return [typed(p) for p in function.parameters]
+        found, optional = [], False
+        for p in function.parameters:
+            text = _typed(p)
+            found.append(f"{text} = None" if optional and "=" not in text else text)
+            optional |= "=" in text
+        return found
 
     def public_arguments(self) -> list[str]:
         """Those of the differentiable function: there a number that has to be passed is passed by
         name, where a tensor before it may be left out.
         """
-        function = self.program.forward
-        arguments, needed = self.arguments(function), _needed_number(function)
-        optional = [i for i, p in enumerate(function.tensors) if p.default is not None]
-        if not optional or needed is None:
+        parameters = self.program.forward.parameters
+        arguments, needs = [_typed(p) for p in parameters], needed(parameters)
+        if not needs:
             return arguments
-        for i in optional:
-            arguments[i] += " = None"
-        place = function.parameters.index(needed)
+        place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
         return [*arguments[:place], "*", *arguments[place:]]
 
 
-def _needed_number(function: Function) -> Parameter | None:
-    """The first number that has to be passed."""
-    numbers = (p for p in function.parameters if p.role in NUMBERS)
-    return next((p for p in numbers if p.default is None), None)
+def _typed(p: Parameter) -> str:
+    """An argument with its type, and its default if it has one."""
+    if p.role == "scalar" and isinstance(p.default, Value):
+        return f"{p.name}: float | None = None"
+    if p.role == "index":
+        return f"{p.name}: int = {p.default}"
+    if p.role not in NUMBERS and p.default is not None:
+        return f"{p.name}: Tensor | None = None"
+    if p.role == "scalar":
+        return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
+    return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
 
 
 def _free(name: str, taken: set[str]) -> str:
