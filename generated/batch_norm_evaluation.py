@@ -190,8 +190,8 @@ class BatchNormEvaluationChain(NamedTuple):
 
 def batch_norm_evaluation_chain(
     dy: Tensor, x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
-    bias: Tensor | None = None, inv_std: Tensor = None, xhat: Tensor = None, y: Tensor = None,
-    eps: float = 1e-05,
+    bias: Tensor | None = None, inv_std: Tensor | None = None, xhat: Tensor | None = None,
+    y: Tensor | None = None, eps: float = 1e-05,
 ) -> BatchNormEvaluationChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

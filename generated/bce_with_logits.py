@@ -220,8 +220,9 @@ class BCEWithLogitsChain(NamedTuple):
 
 def bce_with_logits_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    pos_weight: Tensor | None = None, losses_probs: Tensor = None,
-    losses_likelihood: Tensor = None, losses: Tensor = None, loss: Tensor = None,
+    pos_weight: Tensor | None = None, losses_probs: Tensor | None = None,
+    losses_likelihood: Tensor | None = None, losses: Tensor | None = None,
+    loss: Tensor | None = None,
 ) -> BCEWithLogitsChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -209,8 +209,8 @@ class BCEWithLogitsNoneChain(NamedTuple):
 
 def bce_with_logits_none_chain(
     dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    pos_weight: Tensor | None = None, probs: Tensor = None, likelihood: Tensor = None,
-    losses: Tensor = None,
+    pos_weight: Tensor | None = None, probs: Tensor | None = None,
+    likelihood: Tensor | None = None, losses: Tensor | None = None,
 ) -> BCEWithLogitsNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -214,8 +214,9 @@ class BCEWithLogitsSumChain(NamedTuple):
 
 def bce_with_logits_sum_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    pos_weight: Tensor | None = None, losses_probs: Tensor = None,
-    losses_likelihood: Tensor = None, losses: Tensor = None, loss: Tensor = None,
+    pos_weight: Tensor | None = None, losses_probs: Tensor | None = None,
+    losses_likelihood: Tensor | None = None, losses: Tensor | None = None,
+    loss: Tensor | None = None,
 ) -> BCEWithLogitsSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -212,7 +212,7 @@ class BilinearChain(NamedTuple):
 @_uncast
 def bilinear_chain(
     dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
-    through: Tensor = None, y: Tensor = None,
+    through: Tensor | None = None, y: Tensor | None = None,
 ) -> BilinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

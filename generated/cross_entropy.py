@@ -305,9 +305,10 @@ class CrossEntropyChain(NamedTuple):
 
 def cross_entropy_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_counted: Tensor = None,
-    losses_picked: Tensor = None, losses_smoothing: Tensor = None, losses: Tensor = None,
-    counted: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
+    losses_probs: Tensor | None = None, losses_logprobs: Tensor | None = None,
+    losses_counted: Tensor | None = None, losses_picked: Tensor | None = None,
+    losses_smoothing: Tensor | None = None, losses: Tensor | None = None,
+    counted: Tensor | None = None, loss: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100,
 ) -> CrossEntropyChain:
     """The gradient of every statement and input, one step of the chain rule at a time.

@@ -273,9 +273,9 @@ class CrossEntropyNoneChain(NamedTuple):
 
 def cross_entropy_none_chain(
     dlosses: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    probs: Tensor = None, logprobs: Tensor = None, counted: Tensor = None, picked: Tensor = None,
-    smoothing: Tensor = None, losses: Tensor = None, label_smoothing: float = 0,
-    ignore_index: int = -100,
+    probs: Tensor | None = None, logprobs: Tensor | None = None, counted: Tensor | None = None,
+    picked: Tensor | None = None, smoothing: Tensor | None = None, losses: Tensor | None = None,
+    label_smoothing: float = 0, ignore_index: int = -100,
 ) -> CrossEntropyNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

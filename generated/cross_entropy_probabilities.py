@@ -228,8 +228,9 @@ class CrossEntropyProbabilitiesChain(NamedTuple):
 
 def cross_entropy_probabilities_chain(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_smoothed: Tensor = None,
-    losses: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
+    losses_probs: Tensor | None = None, losses_logprobs: Tensor | None = None,
+    losses_smoothed: Tensor | None = None, losses: Tensor | None = None,
+    loss: Tensor | None = None, label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -218,8 +218,8 @@ class CrossEntropyProbabilitiesNoneChain(NamedTuple):
 
 def cross_entropy_probabilities_none_chain(
     dlosses: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    probs: Tensor = None, logprobs: Tensor = None, smoothed: Tensor = None, losses: Tensor = None,
-    label_smoothing: float = 0,
+    probs: Tensor | None = None, logprobs: Tensor | None = None, smoothed: Tensor | None = None,
+    losses: Tensor | None = None, label_smoothing: float = 0,
 ) -> CrossEntropyProbabilitiesNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

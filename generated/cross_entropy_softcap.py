@@ -326,10 +326,12 @@ class CrossEntropySoftcapChain(NamedTuple):
 
 def cross_entropy_softcap_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    capped: Tensor = None, loss_losses_probs: Tensor = None, loss_losses_logprobs: Tensor = None,
-    loss_losses_counted: Tensor = None, loss_losses_picked: Tensor = None,
-    loss_losses_smoothing: Tensor = None, loss_losses: Tensor = None, loss_counted: Tensor = None,
-    loss: Tensor = None, label_smoothing: float = 0, cap: float = 30, ignore_index: int = -100,
+    capped: Tensor | None = None, loss_losses_probs: Tensor | None = None,
+    loss_losses_logprobs: Tensor | None = None, loss_losses_counted: Tensor | None = None,
+    loss_losses_picked: Tensor | None = None, loss_losses_smoothing: Tensor | None = None,
+    loss_losses: Tensor | None = None, loss_counted: Tensor | None = None,
+    loss: Tensor | None = None, label_smoothing: float = 0, cap: float = 30,
+    ignore_index: int = -100,
 ) -> CrossEntropySoftcapChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

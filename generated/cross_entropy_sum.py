@@ -293,9 +293,10 @@ class CrossEntropySumChain(NamedTuple):
 
 def cross_entropy_sum_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses_probs: Tensor = None, losses_logprobs: Tensor = None, losses_counted: Tensor = None,
-    losses_picked: Tensor = None, losses_smoothing: Tensor = None, losses: Tensor = None,
-    loss: Tensor = None, label_smoothing: float = 0, ignore_index: int = -100,
+    losses_probs: Tensor | None = None, losses_logprobs: Tensor | None = None,
+    losses_counted: Tensor | None = None, losses_picked: Tensor | None = None,
+    losses_smoothing: Tensor | None = None, losses: Tensor | None = None,
+    loss: Tensor | None = None, label_smoothing: float = 0, ignore_index: int = -100,
 ) -> CrossEntropySumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -349,12 +349,12 @@ class CrossEntropyZLossChain(NamedTuple):
 
 def cross_entropy_z_loss_chain(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    entropy_losses_probs: Tensor = None, entropy_losses_logprobs: Tensor = None,
-    entropy_losses_counted: Tensor = None, entropy_losses_picked: Tensor = None,
-    entropy_losses_smoothing: Tensor = None, entropy_losses: Tensor = None,
-    entropy_counted: Tensor = None, entropy: Tensor = None, log_z: Tensor = None,
-    excess: Tensor = None, loss: Tensor = None, label_smoothing: float = 0,
-    z_weight: float = 0.0001, ignore_index: int = -100,
+    entropy_losses_probs: Tensor | None = None, entropy_losses_logprobs: Tensor | None = None,
+    entropy_losses_counted: Tensor | None = None, entropy_losses_picked: Tensor | None = None,
+    entropy_losses_smoothing: Tensor | None = None, entropy_losses: Tensor | None = None,
+    entropy_counted: Tensor | None = None, entropy: Tensor | None = None,
+    log_z: Tensor | None = None, excess: Tensor | None = None, loss: Tensor | None = None,
+    label_smoothing: float = 0, z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> CrossEntropyZLossChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -79,7 +79,7 @@ class GroupNormForward(NamedTuple):
 
 
 def group_norm_forward(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int = None,
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormForward:
     """The output y, then what the backward needs.
@@ -208,7 +208,7 @@ class GroupNormAtoms(NamedTuple):
 
 
 def group_norm_atoms(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int = None,
+    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormAtoms:
     """Every statement of the mathematics, as it is written.
@@ -259,9 +259,10 @@ class GroupNormChain(NamedTuple):
 
 def group_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    grouped: Tensor = None, mean: Tensor = None, diff: Tensor = None, var: Tensor = None,
-    inv_std: Tensor = None, xhat: Tensor = None, scaled: Tensor = None, y: Tensor = None,
-    groups: int = None, eps: float = 1e-05,
+    grouped: Tensor | None = None, mean: Tensor | None = None, diff: Tensor | None = None,
+    var: Tensor | None = None, inv_std: Tensor | None = None, xhat: Tensor | None = None,
+    scaled: Tensor | None = None, y: Tensor | None = None, groups: int | None = None,
+    eps: float = 1e-05,
 ) -> GroupNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

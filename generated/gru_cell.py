@@ -357,10 +357,11 @@ class GRUCellChain(NamedTuple):
 @_uncast
 def gru_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, from_input: Tensor = None,
-    from_state: Tensor = None, both: Tensor = None, to_reset: Tensor = None,
-    to_update: Tensor = None, proposed: Tensor = None, reset: Tensor = None, update: Tensor = None,
-    to_candidate: Tensor = None, candidate: Tensor = None, y: Tensor = None,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, from_input: Tensor | None = None,
+    from_state: Tensor | None = None, both: Tensor | None = None, to_reset: Tensor | None = None,
+    to_update: Tensor | None = None, proposed: Tensor | None = None, reset: Tensor | None = None,
+    update: Tensor | None = None, to_candidate: Tensor | None = None,
+    candidate: Tensor | None = None, y: Tensor | None = None,
 ) -> GRUCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -201,8 +201,9 @@ class LayerNormChain(NamedTuple):
 
 def layer_norm_chain(
     dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    mean: Tensor = None, diff: Tensor = None, var: Tensor = None, inv_std: Tensor = None,
-    xhat: Tensor = None, y: Tensor = None, eps: float = 1e-05,
+    mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
+    inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
+    eps: float = 1e-05,
 ) -> LayerNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

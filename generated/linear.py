@@ -169,7 +169,7 @@ class LinearChain(NamedTuple):
 
 @_uncast
 def linear_chain(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor = None,
+    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor | None = None,
 ) -> LinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -363,10 +363,12 @@ class LSTMCellChain(NamedTuple):
 @_uncast
 def lstm_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor = None,
-    gates: Tensor = None, to_i: Tensor = None, to_f: Tensor = None, to_g: Tensor = None,
-    to_o: Tensor = None, i: Tensor = None, f: Tensor = None, g: Tensor = None, o: Tensor = None,
-    cell: Tensor = None, shown: Tensor = None, hidden: Tensor = None, y: Tensor = None,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
+    gates: Tensor | None = None, to_i: Tensor | None = None, to_f: Tensor | None = None,
+    to_g: Tensor | None = None, to_o: Tensor | None = None, i: Tensor | None = None,
+    f: Tensor | None = None, g: Tensor | None = None, o: Tensor | None = None,
+    cell: Tensor | None = None, shown: Tensor | None = None, hidden: Tensor | None = None,
+    y: Tensor | None = None,
 ) -> LSTMCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

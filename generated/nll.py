@@ -191,7 +191,8 @@ class NLLChain(NamedTuple):
 
 def nll_chain(
     dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses: Tensor = None, counted: Tensor = None, loss: Tensor = None, ignore_index: int = -100,
+    losses: Tensor | None = None, counted: Tensor | None = None, loss: Tensor | None = None,
+    ignore_index: int = -100,
 ) -> NLLChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

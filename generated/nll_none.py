@@ -175,7 +175,7 @@ class NLLNoneChain(NamedTuple):
 
 def nll_none_chain(
     dlosses: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses: Tensor = None, ignore_index: int = -100,
+    losses: Tensor | None = None, ignore_index: int = -100,
 ) -> NLLNoneChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

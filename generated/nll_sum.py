@@ -178,7 +178,7 @@ class NLLSumChain(NamedTuple):
 
 def nll_sum_chain(
     dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses: Tensor = None, loss: Tensor = None, ignore_index: int = -100,
+    losses: Tensor | None = None, loss: Tensor | None = None, ignore_index: int = -100,
 ) -> NLLSumChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -171,8 +171,9 @@ class RMSNormChain(NamedTuple):
 
 
 def rms_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, square: Tensor = None,
-    inv_rms: Tensor = None, xhat: Tensor = None, y: Tensor = None, eps: float = 1e-05,
+    dy: Tensor, x: Tensor, gain: Tensor | None = None, square: Tensor | None = None,
+    inv_rms: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
+    eps: float = 1e-05,
 ) -> RMSNormChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

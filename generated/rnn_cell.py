@@ -223,8 +223,8 @@ class RNNCellChain(NamedTuple):
 @_uncast
 def rnn_cell_chain(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor = None,
-    y: Tensor = None,
+    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
+    y: Tensor | None = None,
 ) -> RNNCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time.
 

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 import torch
 from gallery import EVERYTHING
+from generating import forward_file
 
 from derive import forward_from
 from derive.notation.specialised import without_options
@@ -153,3 +154,9 @@ def test_mathematics_without_options_is_shorter():
     assert not {"losses_counted", "counted", "losses_smoothing"} & without.by_name.keys()
     assert str(without.by_name["loss"].expression) == "Sum(losses, N, S)/(N*S)"
     assert without_options(forward_from("softmax").definition) is None
+
+
+def test_an_output_that_is_an_option_itself_has_no_pair_without_it(tmp_path):
+    body = "    x = Input(N, C)\n    z = Input(C, N, default=0)\n    h = x + z\n    s = z\n"
+    definition = forward_from(forward_file(tmp_path, "Drawn", body)).definition
+    assert without_options(definition) is None

@@ -63,7 +63,7 @@ def test_the_embedding_is_an_index_and_an_index_add_and_nothing_loops():
     text = Path(module.__file__).read_text()
     functions = text[text.index("def mlp_forward") : text.index("class MLPFunction")]
     assert "emb = torch.nn.functional.embedding(contexts, C)" in functions
-    assert len(re.findall(r"\.index_add_\(0, contexts\.flatten\(\), ", functions)) == 2
+    assert len(re.findall(r"\.index_add_\(\s*0,\s+contexts\.flatten\(\),", functions)) == 2
     assert not re.search(r"\bfor\b|\bwhile\b|one_hot", functions)
 
 
@@ -94,8 +94,8 @@ def changed(place: int, value) -> list:
         (1, draw(N), TypeError, "labels must be of an integer dtype"),
         (0, [[1, 2, 3]] * N, TypeError, "contexts must be a tensor, got list"),
         (3, draw(T * E + 1, H), ValueError, "K is not .* where K = 7, T = 3, E = 2"),
-        (3, draw(H, T * E), ValueError, "b1 has H = 5, but W1 has H = 6"),
-        (4, draw(1, H), ValueError, r"b1 must have the dimensions \(H\), got the shape \(1, 5\)"),
+        (3, draw(H, T * E), ValueError, r"b1 .* with H as in W1, here \(6\), got"),
+        (4, draw(1, H), ValueError, r"b1 must have .*\(H,\).*, got the shape \(1, 5\)"),
         (2, index(V, E), TypeError, "C must be floating point"),
     ],
 )

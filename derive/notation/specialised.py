@@ -19,8 +19,8 @@ from derive.notation.statements import known_signs
 
 
 def without_options(definition: Definition) -> Definition | None:
-    """The definition with every option at its default; None where there is none, or where what is
-    left no longer says how long an axis is.
+    """The definition with every option at its default; None where there is none, or where the
+    output is then a number, or the same along an axis.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
     left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
@@ -41,7 +41,8 @@ def without_options(definition: Definition) -> Definition | None:
         axes = [axis for axis in s.tensor.axes if axis in there]
         tensors[s.name] = Tensor(s.name, axes, role="statement", **known_signs(value))
         statements.append(Statement(tensors[s.name], value, s.place, s.block))
-    if not statements or statements[-1].tensor.axes != definition.output.axes:
+    output = tensors[definition.output.name]
+    if not isinstance(output, Tensor) or output.axes != definition.output.axes:
         return None
     scalars = tuple((t, n) for t, n in definition.scalars if t.name not in left_out)
     numbers = {t for t, _ in scalars}

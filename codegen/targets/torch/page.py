@@ -440,7 +440,7 @@ class Page:
         found, optional = [], False
         for p in function.parameters:
             text = _typed(p)
-            found.append(f"{text} = None" if optional and "=" not in text else text)
+            found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
 
