@@ -200,13 +200,15 @@ def fillings(parameters: Sequence[Parameter]) -> list[Fill]:
 
 
 def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list[NotZero]:
-    """What the lines of the function ``name`` divide a Python number by: sizes, which may be 0."""
+    """What the lines of the function ``name`` divide a Python number by and may be 0: sizes, and
+    the arguments called ``numbers``.
+    """
     found: dict[Value, None] = {}
     for step in steps:
         if not isinstance(step, Within):
             for value in values_in(step):
                 found |= dict.fromkeys(_divisors_of(value, numbers))
-    return [NotZero(name, value) for value in found if sizes_in(value)]
+    return [NotZero(name, value) for value in found if _is_open(value)]
 
 
 def _divisors_of(value: Value, numbers: Collection[str]) -> Iterable[Value]:
@@ -220,9 +222,8 @@ def _divisors_of(value: Value, numbers: Collection[str]) -> Iterable[Value]:
                 yield factor
 
 
-def sizes_in(value: Value) -> set[str]:
-    own = {value.name} if isinstance(value, SizeOf) else set()
-    return own | {v.name for v in values_in(value) if isinstance(v, SizeOf)}
+def _is_open(value: Value) -> bool:
+    return any(isinstance(v, (SizeOf, Load)) for v in (value, *values_in(value)))
 
 
 def _is_negative(value: Value) -> bool:

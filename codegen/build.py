@@ -283,7 +283,7 @@ class _Builder:
             steps = [fused(step, numbers) for step in steps]
             steps = named_once(steps, numbers, {*known, *self.sizes.values()})
         refusals = refused(self._requirements(), self._lengths(parameters))
-        never = {r.left for r in refusals if not r.equal}
+        never = {r.left for r in refusals if not r.equal} | self._never_zero
         zeros = [zero for zero in divisors(steps, numbers, name) if zero.divisor not in never]
         steps = [*zeros, *steps]
         return Function(
@@ -365,6 +365,15 @@ class _Builder:
     def _original(self) -> dict[str, str]:
         """Every axis with the one that it is a renaming of, or itself."""
         return {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
+
+    @cached_property
+    def _never_zero(self) -> set[Value]:
+        """The scalars that are refused where they are 0, whatever reads them."""
+        demands = self.definition.demands
+        signed = (
+            d.expression for d in demands if {"positive", "negative"} & d.domain.signs().keys()
+        )
+        return {Load(e.name) for e in signed if isinstance(e, Tensor)}
 
     def _demanded(self, parameters: Sequence[Parameter]) -> Iterable[Within]:
         """What a function can demand of its numbers: what it is given them and the sizes for."""

@@ -145,6 +145,8 @@ def smooth_l1_atoms(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1Atoms
     """
     _, N_dims, x, target, beta = _arguments(x, target, beta)
     N = x.shape[0]
+    if beta == 0:
+        raise ValueError("smooth_l1_atoms divides a number by beta, which is 0")
     if N == 0:
         raise ValueError("smooth_l1_atoms divides a number by N, which is 0")
     losses_error = x - target

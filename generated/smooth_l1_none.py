@@ -143,6 +143,8 @@ def smooth_l1_none_atoms(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1
     Shapes: x (*N,), target (*N,).
     """
     _, N_dims, x, target, beta = _arguments(x, target, beta)
+    if beta == 0:
+        raise ValueError("smooth_l1_none_atoms divides a number by beta, which is 0")
     error = x - target
     size = torch.abs(error)
     losses = torch.where(beta <= size, size - 1 / 2 * beta, 1 / 2 / beta * error ** 2)

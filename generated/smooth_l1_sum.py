@@ -143,6 +143,8 @@ def smooth_l1_sum_atoms(x: Tensor, target: Tensor, beta: float = 1) -> SmoothL1S
     Shapes: x (*N,), target (*N,).
     """
     _, N_dims, x, target, beta = _arguments(x, target, beta)
+    if beta == 0:
+        raise ValueError("smooth_l1_sum_atoms divides a number by beta, which is 0")
     losses_error = x - target
     losses_size = torch.abs(losses_error)
     losses = torch.where(

@@ -352,3 +352,16 @@ def test_a_domain_is_shown_beside_its_scalar(composed, format):
         shown = FORMATS[format](composed)
     for words in SHOWN[format]:
         assert words in shown
+
+
+def test_a_number_that_may_be_zero_is_not_divided_by_without_a_word(tmp_path):
+    body = "    x = Input(N)\n    beta = Scalar(1.0, at_least=0)\n    y = Sum(x / beta, N) / beta\n"
+    function, module, _ = generated(forward_file(tmp_path, "Shared", body), tmp_path)
+    torch.testing.assert_close(function(draw(3), beta=2.0), draw(3).sum() / 4)
+    for compute in (function, module.shared_forward, module.shared_atoms):
+        try:
+            found = compute(draw(3), beta=0)
+        except ValueError as refused:
+            assert "divides a number by beta, which is 0" in str(refused)
+        else:
+            assert not torch.as_tensor(found if compute is function else found[0]).isfinite().any()
