@@ -75,7 +75,7 @@ def shape_steps(
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
         there = tuple(d.one or size in known for d, size in zip(p.layout, sizes, strict=True))
-        own = KINDS.get(p.role, kind) if p.role != "given" or not upstream else kind
+        own = KINDS.get(p.role, kind)
         kind = rest if own == "first" else kind
         owners = () if after else _owners(p.layout, sizes, known)
         steps.append(Fits(p.name, p.layout, there, owners, own, optional))
@@ -90,8 +90,8 @@ def shape_steps(
         for dim, size in zip(p.layout, sizes, strict=True):
             if not dim.one:
                 known.setdefault(size, p.name)
-    floats = (p.name for p in tensors if p.role not in KINDS or (upstream and p.role == "given"))
-    steps.append(InSingle("", tuple(floats)))
+    floats = tuple(p.name for p in tensors if p.role not in KINDS)
+    steps.append(InSingle("", floats, mixed=upstream))
     for axis in dict.fromkeys(names[d.axis.name] for p in tensors for d in p.layout if _several(d)):
         merged = (
             (p.name, p.layout)

@@ -464,9 +464,12 @@ class ReadShape(Step):
 
 @dataclass(frozen=True)
 class InSingle(Step):
-    """``tensors`` in single precision where their format is of 16 bits."""
+    """``tensors`` in single precision where their format is of 16 bits; ``mixed``: where that of
+    any of them is.
+    """
 
     tensors: tuple[str, ...]
+    mixed: bool
 
 
 @dataclass(frozen=True)

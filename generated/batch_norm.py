@@ -106,8 +106,7 @@ def batch_norm_backward(
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits("inv_std", inv_std, "(1, C) with C as in dy", (1, C), dtype, True)
     _fits("xhat", xhat, "(N, C) with N, C as in dy", (N, C), dtype, True)
-    if dtype in HALF:
-        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
@@ -188,17 +187,16 @@ def batch_norm_chain(
     _fits("inv_std", inv_std, "(1, C)", (1, C), dtype, True)
     _fits("xhat", xhat, "(N, C)", (N, C), dtype, True)
     _fits("y", y, "(N, C)", (N, C), dtype, True)
-    if dtype in HALF:
-        dy, mean, diff, diff2, var, inv_std, xhat, y = _single(
-            dy,
-            mean,
-            diff,
-            diff2,
-            var,
-            inv_std,
-            xhat,
-            y,
-        )
+    dy, mean, diff, diff2, var, inv_std, xhat, y = _single(
+        dy,
+        mean,
+        diff,
+        diff2,
+        var,
+        inv_std,
+        xhat,
+        y,
+    )
     if N == 0:
         raise ValueError("batch_norm_chain divides a number by N, which is 0")
     dxhat = gain * dy
@@ -324,7 +322,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"batch_norm: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"batch_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -334,7 +333,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _number(name, value) -> float:

@@ -133,8 +133,7 @@ def batch_norm_biased_backward(
         True,
     )
     _fits("xhat", xhat, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
-    if dtype in HALF:
-        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
     if len(S_dims) != 1:
         dy, inv_std, xhat = _merged(2, 0, dy, inv_std, xhat)
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
@@ -230,8 +229,7 @@ def batch_norm_biased_chain(
     _fits("inv_std", inv_std, "(1, C, *S=1)", (1, C, *[1] * len(S_dims)), dtype, True)
     _fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    if dtype in HALF:
-        dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
+    dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
     if len(S_dims) != 1:
         dy, mean, diff, var, inv_std, xhat, y = _merged(2, 0, dy, mean, diff, var, inv_std, xhat, y)
     S = dy.shape[2]
@@ -414,7 +412,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"batch_norm_biased: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"batch_norm_biased: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -424,7 +423,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

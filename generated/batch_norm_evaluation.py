@@ -129,9 +129,9 @@ def batch_norm_evaluation_backward(
     _fits("x", x, "(N, C, *S) with N, C, S as in dy", (N, C, *S_dims), dtype, True)
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits("inv_std", inv_std, "(C,) with C as in dy", (C,), dtype, True)
-    _fits("running_mean", running_mean, "(C,) with C as in dy", (C,), dtype, True)
-    if dtype in HALF:
-        dy, x, running_mean, gain, inv_std = _single(dy, x, running_mean, gain, inv_std)
+    running_mean = _as_number("running_mean", running_mean, dtype)
+    _fits("running_mean", running_mean, "(C,) with C as in dy", (C,), running_mean.dtype)
+    dy, x, gain, inv_std = _single(dy, x, gain, inv_std)
     if len(S_dims) != 1:
         dy, x = _merged(2, 0, dy, x)
     result = _backward(dy, x, running_mean, gain, inv_std, (True,) * 6)
@@ -207,8 +207,7 @@ def batch_norm_evaluation_chain(
     _fits("inv_std", inv_std, "(C,)", (C,), dtype, True)
     _fits("xhat", xhat, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    if dtype in HALF:
-        dy, inv_std, xhat, y = _single(dy, inv_std, xhat, y)
+    dy, inv_std, xhat, y = _single(dy, inv_std, xhat, y)
     if len(S_dims) != 1:
         dy, xhat, y = _merged(2, 0, dy, xhat, y)
     if gain is None:
@@ -387,29 +386,13 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"batch_norm_evaluation: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"batch_norm_evaluation: {name} is of {tensor.dtype}, but computed is in {dtype}:"
                 f" convert one of them, as in {name}.to({dtype})"
             )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
 
 
 def _as_number(name, tensor, dtype):
@@ -429,6 +412,23 @@ def _as_number(name, tensor, dtype):
             f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged
 
 
 def _number(name, value) -> float:

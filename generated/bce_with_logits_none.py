@@ -131,16 +131,11 @@ def bce_with_logits_none_backward(
     *N_dims, C = dlosses.shape
     _fits("logits", logits, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
     _fits("target", target, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
-    _fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), dtype, True)
-    _fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), dtype, True)
-    if dtype in HALF:
-        dlosses, logits, target, weight, pos_weight = _single(
-            dlosses,
-            logits,
-            target,
-            weight,
-            pos_weight,
-        )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in dlosses", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in dlosses", (C,), pos_weight.dtype)
+    dlosses, logits, target = _single(dlosses, logits, target)
     if len(N_dims) != 1:
         dlosses, logits, target, weight = _merged(0, -1, dlosses, logits, target, weight)
     result = _backward(dlosses, logits, target, weight, pos_weight, (True,) * 4)
@@ -225,8 +220,7 @@ def bce_with_logits_none_chain(
     _fits("probs", probs, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("likelihood", likelihood, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dlosses, probs, likelihood, losses = _single(dlosses, probs, likelihood, losses)
+    dlosses, probs, likelihood, losses = _single(dlosses, probs, likelihood, losses)
     if len(N_dims) != 1:
         dlosses, probs, likelihood, losses = _merged(0, -1, dlosses, probs, likelihood, losses)
     N = dlosses.shape[0]
@@ -416,7 +410,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"bce_with_logits_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -424,9 +419,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"bce_with_logits_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -447,22 +461,3 @@ def _spread(tensor, shape):
         size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
     )
     return tensor.expand(shape) if fits and tensor.shape != shape else tensor
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"bce_with_logits_none: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"bce_with_logits_none: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"bce_with_logits_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

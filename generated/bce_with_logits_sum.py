@@ -130,16 +130,11 @@ def bce_with_logits_sum_backward(
     _fits("logits", logits, "(*N, C)", (..., None), dtype, True)
     *N_dims, C = logits.shape
     _fits("target", target, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
-    _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), dtype, True)
-    _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), dtype, True)
-    if dtype in HALF:
-        dloss, logits, target, weight, pos_weight = _single(
-            dloss,
-            logits,
-            target,
-            weight,
-            pos_weight,
-        )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in logits", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in logits", (C,), pos_weight.dtype)
+    dloss, logits, target = _single(dloss, logits, target)
     if len(N_dims) != 1:
         logits, target, weight = _merged(0, -1, logits, target, weight)
     result = _backward(dloss, logits, target, weight, pos_weight, (True,) * 4)
@@ -232,14 +227,13 @@ def bce_with_logits_sum_chain(
     _fits("losses_likelihood", losses_likelihood, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("losses", losses, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_probs, losses_likelihood, losses, loss = _single(
-            dloss,
-            losses_probs,
-            losses_likelihood,
-            losses,
-            loss,
-        )
+    dloss, losses_probs, losses_likelihood, losses, loss = _single(
+        dloss,
+        losses_probs,
+        losses_likelihood,
+        losses,
+        loss,
+    )
     if len(N_dims) != 1:
         losses_probs, losses_likelihood, losses = _merged(
             0,
@@ -436,7 +430,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"bce_with_logits_sum: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"bce_with_logits_sum: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -444,9 +439,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"bce_with_logits_sum: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"bce_with_logits_sum: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"bce_with_logits_sum: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -467,22 +481,3 @@ def _spread(tensor, shape):
         size in (1, length) for size, length in zip(tensor.shape[::-1], shape[::-1])
     )
     return tensor.expand(shape) if fits and tensor.shape != shape else tensor
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"bce_with_logits_sum: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"bce_with_logits_sum: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"bce_with_logits_sum: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

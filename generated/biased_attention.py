@@ -168,8 +168,7 @@ def biased_attention_backward(
         dtype,
         True,
     )
-    if dtype in HALF:
-        dy, query, key, value, probs = _single(dy, query, key, value, probs)
+    dy, query, key, value, probs = _single(dy, query, key, value, probs)
     if len(B_dims) != 1:
         dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
     if S == 0:
@@ -274,17 +273,16 @@ def biased_attention_chain(
     _fits("probs_nothing", probs_nothing, "(*B, T, 1)", (*B_dims, T, 1), dtype, True)
     _fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
     _fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    if dtype in HALF:
-        dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _single(
-            dy,
-            scores,
-            mask,
-            probs_counts,
-            probs_kept,
-            probs_nothing,
-            probs,
-            y,
-        )
+    dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _single(
+        dy,
+        scores,
+        mask,
+        probs_counts,
+        probs_kept,
+        probs_nothing,
+        probs,
+        y,
+    )
     if len(B_dims) != 1:
         dy, scores, mask, probs_counts, probs_kept, probs_nothing, probs, y = _merged(
             0,
@@ -477,7 +475,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"biased_attention: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"biased_attention: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -487,7 +486,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -150,8 +150,7 @@ def bilinear_backward(
         dtype,
         True,
     )
-    if dtype in HALF:
-        dy, x1, x2, weight, through = _single(dy, x1, x2, weight, through)
+    dy, x1, x2, weight, through = _single(dy, x1, x2, weight, through)
     if len(N_dims) != 1:
         dy, x1, x2 = _merged(0, -1, dy, x1, x2)
         through, = _merged(0, -2, through)
@@ -225,8 +224,7 @@ def bilinear_chain(
     _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("through", through, "(*N, L, H)", (*N_dims, L, H), dtype, True)
     _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, through, y = _single(dy, through, y)
+    dy, through, y = _single(dy, through, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
         through, = _merged(0, -2, through)
@@ -408,7 +406,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"bilinear: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"bilinear: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -418,7 +417,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

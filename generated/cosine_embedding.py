@@ -141,9 +141,17 @@ def cosine_embedding_backward(
     )
     _fits("losses_norms", losses_norms, "(*N,) with N as in x1", (*N_dims,), dtype, True)
     _fits("losses_cosine", losses_cosine, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in x1", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(dloss, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in x1", (*N_dims,), target.dtype)
+    dloss, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(
+        dloss,
+        x1,
+        x2,
+        losses_norms_term,
+        losses_norms_term_2,
+        losses_norms,
+        losses_cosine,
+    )
     if len(N_dims) != 1:
         x1, x2 = _merged(0, -1, x1, x2)
         target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(
@@ -262,16 +270,15 @@ def cosine_embedding_chain(
     _fits("losses_excess", losses_excess, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss = _single(
-            dloss,
-            losses_product,
-            losses_norms,
-            losses_cosine,
-            losses_excess,
-            losses,
-            loss,
-        )
+    dloss, losses_product, losses_norms, losses_cosine, losses_excess, losses, loss = _single(
+        dloss,
+        losses_product,
+        losses_norms,
+        losses_cosine,
+        losses_excess,
+        losses,
+        loss,
+    )
     if len(N_dims) != 1:
         losses_product, losses_norms, losses_cosine, losses_excess, losses = _merged(
             0,
@@ -451,7 +458,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cosine_embedding: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -459,9 +467,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cosine_embedding: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -484,22 +511,3 @@ def _number(name, value) -> float:
         f"cosine_embedding: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cosine_embedding: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cosine_embedding: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

@@ -131,18 +131,17 @@ def cosine_embedding_none_backward(
     _fits("norms_term_2", norms_term_2, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("norms", norms, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("cosine", cosine, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, x1, x2, target, norms_term, norms_term_2, norms, cosine = _single(
-            dlosses,
-            x1,
-            x2,
-            target,
-            norms_term,
-            norms_term_2,
-            norms,
-            cosine,
-        )
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), target.dtype)
+    dlosses, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+        dlosses,
+        x1,
+        x2,
+        norms_term,
+        norms_term_2,
+        norms,
+        cosine,
+    )
     if len(N_dims) != 1:
         dlosses, target, norms_term, norms_term_2, norms, cosine = _merged(
             0,
@@ -249,15 +248,14 @@ def cosine_embedding_none_chain(
     _fits("cosine", cosine, "(*N,)", (*N_dims,), dtype, True)
     _fits("excess", excess, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, product, norms, cosine, excess, losses = _single(
-            dlosses,
-            product,
-            norms,
-            cosine,
-            excess,
-            losses,
-        )
+    dlosses, product, norms, cosine, excess, losses = _single(
+        dlosses,
+        product,
+        norms,
+        cosine,
+        excess,
+        losses,
+    )
     if len(N_dims) != 1:
         dlosses, product, norms, cosine, excess, losses = _merged(
             0,
@@ -426,7 +424,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cosine_embedding_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -434,9 +433,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cosine_embedding_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cosine_embedding_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -459,22 +477,3 @@ def _number(name, value) -> float:
         f"cosine_embedding_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cosine_embedding_none: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cosine_embedding_none: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cosine_embedding_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

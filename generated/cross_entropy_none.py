@@ -162,15 +162,9 @@ def cross_entropy_none_backward(
     _fits("counted", counted, "(N, *S) with N, S as in dlosses", (N, *S_dims), dtype, True)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N, *S) with N, S as in dlosses", (N, *S_dims), torch.int64)
-    _fits("weight", weight, "(C,) with C as in probs", (C,), dtype, True)
-    if dtype in HALF:
-        dlosses, labels_kept, weight, probs, counted = _single(
-            dlosses,
-            labels_kept,
-            weight,
-            probs,
-            counted,
-        )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in probs", (C,), weight.dtype)
+    dlosses, labels_kept, probs, counted = _single(dlosses, labels_kept, probs, counted)
     if len(S_dims) != 1:
         dlosses, labels, labels_kept, counted = _merged(1, 0, dlosses, labels, labels_kept, counted)
         probs, = _merged(2, 0, probs)
@@ -294,16 +288,15 @@ def cross_entropy_none_chain(
     _fits("picked", picked, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("smoothing", smoothing, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    if dtype in HALF:
-        dlosses, probs, logprobs, counted, picked, smoothing, losses = _single(
-            dlosses,
-            probs,
-            logprobs,
-            counted,
-            picked,
-            smoothing,
-            losses,
-        )
+    dlosses, probs, logprobs, counted, picked, smoothing, losses = _single(
+        dlosses,
+        probs,
+        logprobs,
+        counted,
+        picked,
+        smoothing,
+        losses,
+    )
     if len(S_dims) != 1:
         dlosses, counted, picked, smoothing, losses = _merged(
             1,
@@ -540,7 +533,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cross_entropy_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cross_entropy_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -557,9 +551,28 @@ def _index(name, label):
     return label.long()
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -590,25 +603,6 @@ def _all_count(label, ignored, *lengths) -> bool:
         return False
     low, high = (bound.item() for bound in label.aminmax())
     return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cross_entropy_none: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cross_entropy_none: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cross_entropy_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
 
 
 def _whole(name, value) -> int:

@@ -134,9 +134,9 @@ def cross_entropy_probabilities_backward(
         dtype,
         True,
     )
-    _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
-    if dtype in HALF:
-        dloss, target, weight, losses_logprobs = _single(dloss, target, weight, losses_logprobs)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in target", (C,), weight.dtype)
+    dloss, target, losses_logprobs = _single(dloss, target, losses_logprobs)
     if len(S_dims) != 1:
         target, losses_logprobs = _merged(2, 0, target, losses_logprobs)
     if C == 0:
@@ -248,15 +248,14 @@ def cross_entropy_probabilities_chain(
     _fits("losses_smoothed", losses_smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss = _single(
-            dloss,
-            losses_probs,
-            losses_logprobs,
-            losses_smoothed,
-            losses,
-            loss,
-        )
+    dloss, losses_probs, losses_logprobs, losses_smoothed, losses, loss = _single(
+        dloss,
+        losses_probs,
+        losses_logprobs,
+        losses_smoothed,
+        losses,
+        loss,
+    )
     if len(S_dims) != 1:
         losses_probs, losses_logprobs, losses_smoothed = _merged(
             2,
@@ -465,7 +464,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cross_entropy_probabilities: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -473,9 +473,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_probabilities: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -498,22 +517,3 @@ def _number(name, value) -> float:
         f"cross_entropy_probabilities: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cross_entropy_probabilities: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cross_entropy_probabilities: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cross_entropy_probabilities: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

@@ -132,9 +132,9 @@ def cross_entropy_probabilities_none_backward(
         dtype,
         True,
     )
-    _fits("weight", weight, "(C,) with C as in target", (C,), dtype, True)
-    if dtype in HALF:
-        dlosses, target, weight, logprobs = _single(dlosses, target, weight, logprobs)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in target", (C,), weight.dtype)
+    dlosses, target, logprobs = _single(dlosses, target, logprobs)
     if len(S_dims) != 1:
         dlosses, = _merged(1, 0, dlosses)
         target, logprobs = _merged(2, 0, target, logprobs)
@@ -236,14 +236,7 @@ def cross_entropy_probabilities_none_chain(
     _fits("logprobs", logprobs, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("smoothed", smoothed, "(N, C, *S)", (N, C, *S_dims), dtype, True)
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
-    if dtype in HALF:
-        dlosses, probs, logprobs, smoothed, losses = _single(
-            dlosses,
-            probs,
-            logprobs,
-            smoothed,
-            losses,
-        )
+    dlosses, probs, logprobs, smoothed, losses = _single(dlosses, probs, logprobs, smoothed, losses)
     if len(S_dims) != 1:
         dlosses, losses = _merged(1, 0, dlosses, losses)
         probs, logprobs, smoothed = _merged(2, 0, probs, logprobs, smoothed)
@@ -442,7 +435,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cross_entropy_probabilities_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -450,9 +444,28 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
             )
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_probabilities_none: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -475,22 +488,3 @@ def _number(name, value) -> float:
         f"cross_entropy_probabilities_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cross_entropy_probabilities_none: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cross_entropy_probabilities_none: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cross_entropy_probabilities_none: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)

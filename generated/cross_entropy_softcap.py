@@ -188,9 +188,16 @@ def cross_entropy_softcap_backward(
     _fits("loss_counted_sum", loss_counted_sum, "()", (), dtype, True)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N, *S) with N, S as in logits", (N, *S_dims), torch.int64)
-    _fits("weight", weight, "(C,) with C as in logits", (C,), dtype, True)
-    if dtype in HALF:
-        dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(dloss, logits, labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in logits", (C,), weight.dtype)
+    dloss, logits, labels_kept, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(
+        dloss,
+        logits,
+        labels_kept,
+        loss_losses_probs,
+        loss_losses_counted,
+        loss_counted_sum,
+    )
     if len(S_dims) != 1:
         logits, loss_losses_probs = _merged(2, 0, logits, loss_losses_probs)
         labels, labels_kept, loss_losses_counted = _merged(
@@ -355,8 +362,7 @@ def cross_entropy_softcap_chain(
     _fits("loss_losses", loss_losses, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss_counted", loss_counted, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss = _single(dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss)
+    dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss = _single(dloss, capped, loss_losses_probs, loss_losses_logprobs, loss_losses_counted, loss_losses_picked, loss_losses_smoothing, loss_losses, loss_counted, loss)
     if len(S_dims) != 1:
         capped, loss_losses_probs, loss_losses_logprobs = _merged(
             2,
@@ -621,7 +627,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"cross_entropy_softcap: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -638,9 +645,28 @@ def _index(name, label):
     return label.long()
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"cross_entropy_softcap: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -671,25 +697,6 @@ def _all_count(label, ignored, *lengths) -> bool:
         return False
     low, high = (bound.item() for bound in label.aminmax())
     return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"cross_entropy_softcap: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"cross_entropy_softcap: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"cross_entropy_softcap: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
 
 
 def _whole(name, value) -> int:

@@ -100,8 +100,7 @@ def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
     *N_dims, _ = dy.shape
     index = _index("index", index)
     _fits("index", index, "(*N,) with N as in dy", (*N_dims,), torch.int64)
-    if dtype in HALF:
-        dy = dy.float()
+    dy, = _single(dy)
     if len(N_dims) != 1:
         dy, = _merged(0, -1, dy)
         index, = _merged(0, 0, index)
@@ -146,8 +145,7 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     E = table.shape[1]
     _fits("dy", dy, "(*N, E)", (*N_dims, E), dtype, True)
     _fits("y", y, "(*N, E)", (*N_dims, E), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     V = table.shape[0]
@@ -279,7 +277,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"embedding: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"embedding: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -296,6 +295,11 @@ def _index(name, label):
     return label.long()
 
 
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
 def _merged(first, last, *tensors) -> list:
     """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
     merged = []
@@ -306,8 +310,3 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]

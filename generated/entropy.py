@@ -88,8 +88,7 @@ def entropy_backward(duncertainty: Tensor, probs: Tensor) -> EntropyGradients:
     dtype = duncertainty.dtype
     *N_dims, = duncertainty.shape
     _fits("probs", probs, "(*N, C) with N as in duncertainty", (*N_dims, None), dtype, True)
-    if dtype in HALF:
-        duncertainty, probs = _single(duncertainty, probs)
+    duncertainty, probs = _single(duncertainty, probs)
     if len(N_dims) != 1:
         duncertainty, = _merged(0, 0, duncertainty)
         probs, = _merged(0, -1, probs)
@@ -140,8 +139,7 @@ def entropy_chain(
     _fits("duncertainty", duncertainty, "(*N,)", (*N_dims,), dtype, True)
     _fits("information", information, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("uncertainty", uncertainty, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        duncertainty, information, uncertainty = _single(duncertainty, information, uncertainty)
+    duncertainty, information, uncertainty = _single(duncertainty, information, uncertainty)
     if len(N_dims) != 1:
         duncertainty, uncertainty = _merged(0, 0, duncertainty, uncertainty)
         information, = _merged(0, -1, information)
@@ -264,7 +262,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"entropy: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"entropy: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -274,7 +273,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

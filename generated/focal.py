@@ -122,8 +122,7 @@ def focal_backward(
     _fits("logits", logits, "(*N,)", (...,), dtype, True)
     *N_dims, = logits.shape
     _fits("target", target, "(*N,) with N as in logits", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dloss, logits, target = _single(dloss, logits, target)
+    dloss, logits, target = _single(dloss, logits, target)
     if len(N_dims) != 1:
         logits, target = _merged(0, 0, logits, target)
     if not isinstance(alpha, (float, int)):
@@ -271,8 +270,7 @@ def focal_chain(
     _fits("losses_entropies", losses_entropies, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss = _single(dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss)
+    dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss = _single(dloss, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses, loss)
     if len(N_dims) != 1:
         losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses = _merged(0, 0, losses_probs, losses_met, losses_balanced, losses_balance, losses_entropies_probs, losses_entropies_likelihood, losses_entropies, losses)
     N = logits.shape[0]
@@ -431,7 +429,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"focal: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"focal: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -441,7 +440,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

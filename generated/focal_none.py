@@ -121,8 +121,7 @@ def focal_none_backward(
     *N_dims, = dlosses.shape
     _fits("logits", logits, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, logits, target = _single(dlosses, logits, target)
+    dlosses, logits, target = _single(dlosses, logits, target)
     if len(N_dims) != 1:
         dlosses, logits, target = _merged(0, 0, dlosses, logits, target)
     if not isinstance(alpha, (float, int)):
@@ -253,8 +252,7 @@ def focal_none_chain(
     _fits("entropies_likelihood", entropies_likelihood, "(*N,)", (*N_dims,), dtype, True)
     _fits("entropies", entropies, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses = _single(dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses)
+    dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses = _single(dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses)
     if len(N_dims) != 1:
         dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses = _merged(0, 0, dlosses, probs, met, balanced, balance, entropies_probs, entropies_likelihood, entropies, losses)
     N = dlosses.shape[0]
@@ -405,7 +403,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"focal_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"focal_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -415,7 +414,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

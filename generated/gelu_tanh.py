@@ -86,8 +86,7 @@ def gelu_tanh_backward(dy: Tensor, x: Tensor) -> GELUTanhGradients:
     dtype = dy.dtype
     *N_dims, = dy.shape
     _fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, x = _single(dy, x)
+    dy, x = _single(dy, x)
     if len(N_dims) != 1:
         dy, x = _merged(0, 0, dy, x)
     result = _backward(dy, x)
@@ -138,8 +137,7 @@ def gelu_tanh_chain(dy: Tensor, x: Tensor, t: Tensor, y: Tensor) -> GELUTanhChai
     _fits("dy", dy, "(*N,)", (*N_dims,), dtype, True)
     _fits("t", t, "(*N,)", (*N_dims,), dtype, True)
     _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, t, y = _single(dy, t, y)
+    dy, t, y = _single(dy, t, y)
     if len(N_dims) != 1:
         dy, t, y = _merged(0, 0, dy, t, y)
     dt = 1 / 2 * dy * x
@@ -262,7 +260,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"gelu_tanh: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"gelu_tanh: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -272,7 +271,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -151,8 +151,7 @@ def group_norm_backward(
         True,
     )
     _, _, K, *_ = xhat.shape
-    if dtype in HALF:
-        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
     if len(S_dims) != 1:
         dy, = _merged(2, 0, dy)
         inv_std, xhat = _merged(3, 0, inv_std, xhat)
@@ -293,18 +292,17 @@ def group_norm_chain(
     _fits("xhat", xhat, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
     _fits("scaled", scaled, "(N, groups, K, *S)", (N, groups, K, *S_dims), dtype, True)
     _fits("y", y, "(N, C, *S)", (N, C, *S_dims), dtype, True)
-    if dtype in HALF:
-        dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _single(
-            dy,
-            grouped,
-            mean,
-            diff,
-            var,
-            inv_std,
-            xhat,
-            scaled,
-            y,
-        )
+    dy, grouped, mean, diff, var, inv_std, xhat, scaled, y = _single(
+        dy,
+        grouped,
+        mean,
+        diff,
+        var,
+        inv_std,
+        xhat,
+        scaled,
+        y,
+    )
     if len(S_dims) != 1:
         dy, y = _merged(2, 0, dy, y)
         grouped, mean, diff, var, inv_std, xhat, scaled = _merged(
@@ -513,7 +511,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"group_norm: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"group_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -523,7 +522,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

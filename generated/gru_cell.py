@@ -199,18 +199,17 @@ def gru_cell_backward(
     _fits("reset", reset, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("update", update, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("candidate", candidate, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(
-            dy,
-            x,
-            h,
-            weight_ih,
-            weight_hh,
-            proposed,
-            reset,
-            update,
-            candidate,
-        )
+    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(
+        dy,
+        x,
+        h,
+        weight_ih,
+        weight_hh,
+        proposed,
+        reset,
+        update,
+        candidate,
+    )
     if len(N_dims) != 1:
         dy, x, h, proposed, reset, update, candidate = _merged(
             0,
@@ -386,8 +385,7 @@ def gru_cell_chain(
     _fits("to_candidate", to_candidate, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("candidate", candidate, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _single(dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
+    dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _single(dy, from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y)
     if len(N_dims) != 1:
         dy, to_reset, to_update, proposed, reset, update, to_candidate, candidate, y = _merged(
             0,
@@ -686,7 +684,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"gru_cell: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"gru_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -696,7 +695,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -92,9 +92,9 @@ def hinge_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> HingeNone
     dtype = dlosses.dtype
     *N_dims, = dlosses.shape
     _fits("x", x, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, x, target = _single(dlosses, x, target)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), target.dtype)
+    dlosses, x = _single(dlosses, x)
     if len(N_dims) != 1:
         dlosses, x, target = _merged(0, 0, dlosses, x, target)
     result = _backward(dlosses, x, target)
@@ -139,8 +139,7 @@ def hinge_none_chain(
     _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
     _fits("missing", missing, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, missing, losses = _single(dlosses, missing, losses)
+    dlosses, missing, losses = _single(dlosses, missing, losses)
     if len(N_dims) != 1:
         dlosses, missing, losses = _merged(0, 0, dlosses, missing, losses)
     dmissing = torch.where(missing <= 0, 0, dlosses)
@@ -272,29 +271,13 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"hinge_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"hinge_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
                 f" convert one of them, as in {name}.to({dtype})"
             )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
 
 
 def _as_number(name, tensor, dtype):
@@ -314,3 +297,20 @@ def _as_number(name, tensor, dtype):
             f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

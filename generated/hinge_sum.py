@@ -91,9 +91,9 @@ def hinge_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> HingeSumGrad
     dtype = dloss.dtype
     _fits("x", x, "(*N,)", (...,), dtype, True)
     *N_dims, = x.shape
-    _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dloss, x, target = _single(dloss, x, target)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in x", (*N_dims,), target.dtype)
+    dloss, x = _single(dloss, x)
     if len(N_dims) != 1:
         x, target = _merged(0, 0, x, target)
     result = _backward(dloss, x, target)
@@ -142,8 +142,7 @@ def hinge_sum_chain(
     _fits("losses_missing", losses_missing, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_missing, losses, loss = _single(dloss, losses_missing, losses, loss)
+    dloss, losses_missing, losses, loss = _single(dloss, losses_missing, losses, loss)
     if len(N_dims) != 1:
         losses_missing, losses = _merged(0, 0, losses_missing, losses)
     N = x.shape[0]
@@ -278,29 +277,13 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"hinge_sum: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"hinge_sum: {name} is of {tensor.dtype}, but computed is in {dtype}:"
                 f" convert one of them, as in {name}.to({dtype})"
             )
-
-
-def _single(*tensors) -> list:
-    """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
-
-
-def _merged(first, last, *tensors) -> list:
-    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
-    merged = []
-    for tensor in tensors:
-        if tensor is not None:
-            shape = list(tensor.shape)
-            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
-            tensor = tensor.reshape(shape)
-        merged.append(tensor)
-    return merged
 
 
 def _as_number(name, tensor, dtype):
@@ -320,3 +303,20 @@ def _as_number(name, tensor, dtype):
             f" convert it, as in {name}.to({computed})"
         )
     return tensor.to(computed)
+
+
+def _single(*tensors) -> list:
+    """The tensors in the format that is computed in."""
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _merged(first, last, *tensors) -> list:
+    """The dimensions from ``first`` to ``last`` (counted from the end) as one; new, for none."""
+    merged = []
+    for tensor in tensors:
+        if tensor is not None:
+            shape = list(tensor.shape)
+            shape[first : last + tensor.dim()] = [math.prod(shape[first : last + tensor.dim()])]
+            tensor = tensor.reshape(shape)
+        merged.append(tensor)
+    return merged

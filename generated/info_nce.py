@@ -158,8 +158,7 @@ def info_nce_backward(
         True,
     )
     _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in query_norm", (N,), dtype, True)
-    if dtype in HALF:
-        dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
+    dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
     if N == 0:
         raise ValueError(
             f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
@@ -281,8 +280,7 @@ def info_nce_chain(
     _fits("own", own, "(N,)", (N,), dtype, True)
     _fits("of_all", of_all, "(N,)", (N,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss)
+    dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss = _single(dloss, query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss)
     dof_all = (1 / N * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)
     dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)
@@ -421,7 +419,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"info_nce: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"info_nce: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -431,7 +430,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _number(name, value) -> float:

@@ -104,8 +104,7 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor) -> JSDivGradients:
     _fits("p", p, "(*N, C)", (..., None), dtype, True)
     *N_dims, C = p.shape
     _fits("q", q, "(*N, C) with N, C as in p", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dloss, p, q = _single(dloss, p, q)
+    dloss, p, q = _single(dloss, p, q)
     if len(N_dims) != 1:
         p, q = _merged(0, -1, p, q)
     result = _backward(dloss, p, q, (True,) * 2)
@@ -210,8 +209,7 @@ def js_div_chain(
     _fits("of_q", of_q, "(*N,)", (*N_dims,), dtype, True)
     _fits("divergences", divergences, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss = _single(dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss)
+    dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss = _single(dloss, mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q, divergences, loss)
     if len(N_dims) != 1:
         mixture, of_mixture_information, of_p_information, of_q_information = _merged(
             0,
@@ -356,7 +354,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"js_div: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"js_div: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -366,7 +365,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

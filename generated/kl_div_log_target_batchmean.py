@@ -99,8 +99,7 @@ def kl_div_log_target_batchmean_backward(
     _fits("target", target, "(B, *D)", (None, ...), dtype, True)
     B, *D_dims = target.shape
     _fits("losses", losses, "(B, *D) with B, D as in target", (B, *D_dims), dtype, True)
-    if dtype in HALF:
-        dloss, target, losses = _single(dloss, target, losses)
+    dloss, target, losses = _single(dloss, target, losses)
     if len(D_dims) != 1:
         target, losses = _merged(1, 0, target, losses)
     result = _backward(dloss, target, losses, (True,) * 2)
@@ -158,8 +157,7 @@ def kl_div_log_target_batchmean_chain(
     _fits("dloss", dloss, "()", (), dtype, True)
     _fits("losses", losses, "(B, *D)", (B, *D_dims), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses, loss = _single(dloss, losses, loss)
+    dloss, losses, loss = _single(dloss, losses, loss)
     if len(D_dims) != 1:
         losses, = _merged(1, 0, losses)
     D = x.shape[1]
@@ -286,7 +284,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"kl_div_log_target_batchmean: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"kl_div_log_target_batchmean: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -296,7 +295,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -93,8 +93,7 @@ def kl_div_log_target_none_backward(
     *N_dims, = dlosses.shape
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, target, losses = _single(dlosses, target, losses)
+    dlosses, target, losses = _single(dlosses, target, losses)
     if len(N_dims) != 1:
         dlosses, target, losses = _merged(0, 0, dlosses, target, losses)
     result = _backward(dlosses, target, losses, (True,) * 2)
@@ -143,8 +142,7 @@ def kl_div_log_target_none_chain(
     dtype, N_dims, _, target = _arguments(x, target)
     _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, losses = _single(dlosses, losses)
+    dlosses, losses = _single(dlosses, losses)
     if len(N_dims) != 1:
         dlosses, losses = _merged(0, 0, dlosses, losses)
     dx = -dlosses * torch.exp(target)
@@ -266,7 +264,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"kl_div_log_target_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"kl_div_log_target_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -276,7 +275,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

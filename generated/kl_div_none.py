@@ -98,8 +98,7 @@ def kl_div_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> KLDivNon
     *N_dims, = dlosses.shape
     _fits("x", x, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, x, target = _single(dlosses, x, target)
+    dlosses, x, target = _single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _merged(0, 0, dlosses, x, target)
     result = _backward(dlosses, x, target, (True,) * 2)
@@ -153,8 +152,7 @@ def kl_div_none_chain(
     _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
     _fits("information", information, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, information, losses = _single(dlosses, information, losses)
+    dlosses, information, losses = _single(dlosses, information, losses)
     if len(N_dims) != 1:
         dlosses, information, losses = _merged(0, 0, dlosses, information, losses)
     dinformation = dlosses
@@ -278,7 +276,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"kl_div_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"kl_div_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -288,7 +287,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -95,8 +95,7 @@ def kl_div_sum_backward(dloss: Tensor, x: Tensor, target: Tensor) -> KLDivSumGra
     _fits("x", x, "(*N,)", (...,), dtype, True)
     *N_dims, = x.shape
     _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dloss, x, target = _single(dloss, x, target)
+    dloss, x, target = _single(dloss, x, target)
     if len(N_dims) != 1:
         x, target = _merged(0, 0, x, target)
     result = _backward(dloss, x, target, (True,) * 2)
@@ -157,8 +156,7 @@ def kl_div_sum_chain(
     _fits("losses_information", losses_information, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_information, losses, loss = _single(dloss, losses_information, losses, loss)
+    dloss, losses_information, losses, loss = _single(dloss, losses_information, losses, loss)
     if len(N_dims) != 1:
         losses_information, losses = _merged(0, 0, losses_information, losses)
     N = x.shape[0]
@@ -287,7 +285,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"kl_div_sum: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"kl_div_sum: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -297,7 +296,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

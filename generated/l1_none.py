@@ -92,8 +92,7 @@ def l1_none_backward(dlosses: Tensor, x: Tensor, target: Tensor) -> L1NoneGradie
     *N_dims, = dlosses.shape
     _fits("x", x, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, x, target = _single(dlosses, x, target)
+    dlosses, x, target = _single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _merged(0, 0, dlosses, x, target)
     result = _backward(dlosses, x, target, (True,) * 2)
@@ -138,8 +137,7 @@ def l1_none_chain(dlosses: Tensor, x: Tensor, target: Tensor, losses: Tensor) ->
     dtype, N_dims, x, target = _arguments(x, target)
     _fits("dlosses", dlosses, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, losses = _single(dlosses, losses)
+    dlosses, losses = _single(dlosses, losses)
     if len(N_dims) != 1:
         dlosses, losses = _merged(0, 0, dlosses, losses)
     dx = -dlosses * torch.sign(target - x)
@@ -261,7 +259,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"l1_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"l1_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -271,7 +270,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -99,8 +99,7 @@ def l2_normalize_backward(
     _fits("norm", norm, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
     _fits("length", length, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
     _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, norm, length, y = _single(dy, norm, length, y)
+    dy, norm, length, y = _single(dy, norm, length, y)
     if len(N_dims) != 1:
         dy, norm, length, y = _merged(0, -1, dy, norm, length, y)
     if not isinstance(eps, (float, int)):
@@ -159,8 +158,7 @@ def l2_normalize_chain(
     _fits("norm", norm, "(*N, 1)", (*N_dims, 1), dtype, True)
     _fits("length", length, "(*N, 1)", (*N_dims, 1), dtype, True)
     _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, norm, length, y = _single(dy, norm, length, y)
+    dy, norm, length, y = _single(dy, norm, length, y)
     if len(N_dims) != 1:
         dy, norm, length, y = _merged(0, -1, dy, norm, length, y)
     dlength = (-dy * y / length).sum(1, keepdim=True)
@@ -284,7 +282,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"l2_normalize: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"l2_normalize: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -294,7 +293,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

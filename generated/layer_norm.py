@@ -123,8 +123,7 @@ def layer_norm_backward(
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits("inv_std", inv_std, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
     _fits("xhat", xhat, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
+    dy, gain, inv_std, xhat = _single(dy, gain, inv_std, xhat)
     if len(N_dims) != 1:
         dy, inv_std, xhat = _merged(0, -1, dy, inv_std, xhat)
     result = _backward(dy, gain, inv_std, xhat, (True,) * 4)
@@ -219,8 +218,7 @@ def layer_norm_chain(
     _fits("inv_std", inv_std, "(*N, 1)", (*N_dims, 1), dtype, True)
     _fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
+    dy, mean, diff, var, inv_std, xhat, y = _single(dy, mean, diff, var, inv_std, xhat, y)
     if len(N_dims) != 1:
         dy, mean, diff, var, inv_std, xhat, y = _merged(
             0,
@@ -409,7 +407,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"layer_norm: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"layer_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -419,7 +418,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -119,8 +119,7 @@ def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> LinearGradients:
     _fits("x", x, "(*N, K) with N as in dy", (*N_dims, None), dtype, True)
     *_, K = x.shape
     _fits("weight", weight, "(K, H) with K as in x and H as in dy", (K, H), dtype, True)
-    if dtype in HALF:
-        dy, x, weight = _single(dy, x, weight)
+    dy, x, weight = _single(dy, x, weight)
     if len(N_dims) != 1:
         dy, x = _merged(0, -1, dy, x)
     result = _backward(dy, x, weight, (True,) * 3)
@@ -179,8 +178,7 @@ def linear_chain(
     H = weight.shape[1]
     _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     if bias is None:
@@ -337,7 +335,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"linear: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"linear: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -347,7 +346,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -85,8 +85,7 @@ def log_softmax_backward(dy: Tensor, y: Tensor) -> LogSoftmaxGradients:
     dtype = dy.dtype
     *N_dims, C = dy.shape
     _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     if C == 0:
@@ -128,8 +127,7 @@ def log_softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogSoftmaxChain:
     C = x.shape[1]
     _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     dx = dy - (dy / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
@@ -248,7 +246,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"log_softmax: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"log_softmax: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -258,7 +257,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

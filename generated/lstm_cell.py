@@ -208,20 +208,19 @@ def lstm_cell_backward(
     _fits("g", g, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("o", o, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
     _fits("shown", shown, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(
-            dy,
-            x,
-            h,
-            c,
-            weight_ih,
-            weight_hh,
-            i,
-            f,
-            g,
-            o,
-            shown,
-        )
+    dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(
+        dy,
+        x,
+        h,
+        c,
+        weight_ih,
+        weight_hh,
+        i,
+        f,
+        g,
+        o,
+        shown,
+    )
     if len(N_dims) != 1:
         dy, = _merged(1, -1, dy)
         x, h, c, i, f, g, o, shown = _merged(0, -1, x, h, c, i, f, g, o, shown)
@@ -397,24 +396,23 @@ def lstm_cell_chain(
     _fits("shown", shown, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("hidden", hidden, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("y", y, "(State, *N, H)", (2, *N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(
-            dy,
-            pre,
-            gates,
-            to_i,
-            to_f,
-            to_g,
-            to_o,
-            i,
-            f,
-            g,
-            o,
-            cell,
-            shown,
-            hidden,
-            y,
-        )
+    dy, pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y = _single(
+        dy,
+        pre,
+        gates,
+        to_i,
+        to_f,
+        to_g,
+        to_o,
+        i,
+        f,
+        g,
+        o,
+        cell,
+        shown,
+        hidden,
+        y,
+    )
     if len(N_dims) != 1:
         dy, y = _merged(1, -1, dy, y)
         pre, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden = _merged(
@@ -718,7 +716,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"lstm_cell: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"lstm_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -728,7 +727,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -87,8 +87,7 @@ def mish_backward(dy: Tensor, x: Tensor) -> MishGradients:
     dtype = dy.dtype
     *N_dims, = dy.shape
     _fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, x = _single(dy, x)
+    dy, x = _single(dy, x)
     if len(N_dims) != 1:
         dy, x = _merged(0, 0, dy, x)
     result = _backward(dy, x)
@@ -138,8 +137,7 @@ def mish_chain(dy: Tensor, x: Tensor, smooth: Tensor, gate: Tensor, y: Tensor) -
     _fits("smooth", smooth, "(*N,)", (*N_dims,), dtype, True)
     _fits("gate", gate, "(*N,)", (*N_dims,), dtype, True)
     _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, smooth, gate, y = _single(dy, smooth, gate, y)
+    dy, smooth, gate, y = _single(dy, smooth, gate, y)
     if len(N_dims) != 1:
         dy, smooth, gate, y = _merged(0, 0, dy, smooth, gate, y)
     dgate = dy * x
@@ -261,7 +259,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"mish: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"mish: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -271,7 +270,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

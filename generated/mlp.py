@@ -216,18 +216,17 @@ def mlp_backward(
     _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
-    if dtype in HALF:
-        dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(
-            dloss,
-            W1,
-            W2,
-            bngain,
-            embcat,
-            hpreact_inv_std,
-            hpreact_xhat,
-            h,
-            loss_probs,
-        )
+    dloss, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(
+        dloss,
+        W1,
+        W2,
+        bngain,
+        embcat,
+        hpreact_inv_std,
+        hpreact_xhat,
+        h,
+        loss_probs,
+    )
     if N - 1 == 0:
         raise ValueError(f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}")
     if V == 0:
@@ -443,8 +442,7 @@ def mlp_chain(
     _fits("loss_probs", loss_probs, "(N, V)", (N, V), dtype, True)
     _fits("loss_logprobs", loss_logprobs, "(N, V)", (N, V), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss = _single(dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss)
+    dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss = _single(dloss, emb, embcat, hprebn, hpreact_mean, hpreact_diff, hpreact_diff2, hpreact_var, hpreact_inv_std, hpreact_xhat, hpreact, h, logits, loss_logit_maxes, loss_norm_logits, loss_counts, loss_counts_sum, loss_counts_sum_inv, loss_probs, loss_logprobs, loss)
     if N == 0:
         raise ValueError("mlp_chain divides a number by N, which is 0")
     dloss_logprobs = dloss.new_zeros(N, V)
@@ -652,7 +650,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"mlp: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"mlp: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -671,7 +670,7 @@ def _index(name, label):
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _number(name, value) -> float:

@@ -125,14 +125,9 @@ def nll_backward(
     _fits("counted_sum_2", counted_sum_2, "()", (), dtype, True)
     labels = _index("labels", labels)
     _fits("labels", labels, "(N, *S) with N, S as in labels_kept", (N, *S_dims), torch.int64)
-    _fits("weight", weight, "(C,)", (None,), dtype, True)
-    if dtype in HALF:
-        dloss, labels_kept, weight, counted_sum_2 = _single(
-            dloss,
-            labels_kept,
-            weight,
-            counted_sum_2,
-        )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,)", (None,), weight.dtype)
+    dloss, labels_kept, counted_sum_2 = _single(dloss, labels_kept, counted_sum_2)
     if len(S_dims) != 1:
         labels, labels_kept = _merged(1, 0, labels, labels_kept)
     result = _backward(dloss, labels, labels_kept, weight, counted_sum_2)
@@ -207,8 +202,7 @@ def nll_chain(
     _fits("losses", losses, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("counted", counted, "(N, *S)", (N, *S_dims), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses, counted, loss = _single(dloss, losses, counted, loss)
+    dloss, losses, counted, loss = _single(dloss, losses, counted, loss)
     if len(S_dims) != 1:
         losses, counted = _merged(1, 0, losses, counted)
     C = logprobs.shape[1]
@@ -406,7 +400,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"nll: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"nll: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -423,9 +418,28 @@ def _index(name, label):
     return label.long()
 
 
+def _as_number(name, tensor, dtype):
+    """A tensor without gradient in the format that is computed in; TypeError where that does not
+    hold what it has.
+    """
+    computed = torch.float32 if dtype in HALF else dtype
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"nll: {name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype == computed:
+        return tensor
+    if tensor.is_complex():
+        raise TypeError(f"nll: {name} must be real, got {tensor.dtype}")
+    if torch.promote_types(tensor.dtype, computed) != computed:
+        raise TypeError(
+            f"nll: {name} is of {tensor.dtype}, but computed is in {computed}:"
+            f" convert it, as in {name}.to({computed})"
+        )
+    return tensor.to(computed)
+
+
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:
@@ -446,25 +460,6 @@ def _all_count(label, ignored, *lengths) -> bool:
         return False
     low, high = (bound.item() for bound in label.aminmax())
     return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
-
-
-def _as_number(name, tensor, dtype):
-    """A tensor without gradient in the format that is computed in; TypeError where that does not
-    hold what it has.
-    """
-    computed = torch.float32 if dtype in HALF else dtype
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"nll: {name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.dtype == computed:
-        return tensor
-    if tensor.is_complex():
-        raise TypeError(f"nll: {name} must be real, got {tensor.dtype}")
-    if torch.promote_types(tensor.dtype, computed) != computed:
-        raise TypeError(
-            f"nll: {name} is of {tensor.dtype}, but computed is in {computed}:"
-            f" convert it, as in {name}.to({computed})"
-        )
-    return tensor.to(computed)
 
 
 def _whole(name, value) -> int:

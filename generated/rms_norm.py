@@ -109,8 +109,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> R
     _fits("x", x, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
     _fits("gain", gain, "(C,) with C as in dy", (C,), dtype, True)
     _fits("inv_rms", inv_rms, "(*N, 1) with N as in dy", (*N_dims, 1), dtype, True)
-    if dtype in HALF:
-        dy, x, gain, inv_rms = _single(dy, x, gain, inv_rms)
+    dy, x, gain, inv_rms = _single(dy, x, gain, inv_rms)
     if len(N_dims) != 1:
         dy, x, inv_rms = _merged(0, -1, dy, x, inv_rms)
     result = _backward(dy, x, gain, inv_rms, (True,) * 3)
@@ -187,8 +186,7 @@ def rms_norm_chain(
     _fits("inv_rms", inv_rms, "(*N, 1)", (*N_dims, 1), dtype, True)
     _fits("xhat", xhat, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, square, inv_rms, xhat, y = _single(dy, square, inv_rms, xhat, y)
+    dy, square, inv_rms, xhat, y = _single(dy, square, inv_rms, xhat, y)
     if len(N_dims) != 1:
         dy, square, inv_rms, xhat, y = _merged(0, -1, dy, square, inv_rms, xhat, y)
     if C == 0:
@@ -345,7 +343,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"rms_norm: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"rms_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -355,7 +354,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -151,8 +151,7 @@ def rnn_cell_backward(
     _fits("weight_ih", weight_ih, "(H, K) with H as in dy and K as in x", (H, K), dtype, True)
     _fits("weight_hh", weight_hh, "(H, H) with H as in dy", (H, H), dtype, True)
     _fits("y", y, "(*N, H) with N, H as in dy", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, x, h, weight_ih, weight_hh, y = _single(dy, x, h, weight_ih, weight_hh, y)
+    dy, x, h, weight_ih, weight_hh, y = _single(dy, x, h, weight_ih, weight_hh, y)
     if len(N_dims) != 1:
         dy, x, h, y = _merged(0, -1, dy, x, h, y)
     result = _backward(dy, x, h, weight_ih, weight_hh, y, (True,) * 6)
@@ -238,8 +237,7 @@ def rnn_cell_chain(
     _fits("dy", dy, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("pre", pre, "(*N, H)", (*N_dims, H), dtype, True)
     _fits("y", y, "(*N, H)", (*N_dims, H), dtype, True)
-    if dtype in HALF:
-        dy, pre, y = _single(dy, pre, y)
+    dy, pre, y = _single(dy, pre, y)
     if len(N_dims) != 1:
         dy, pre, y = _merged(0, -1, dy, pre, y)
     if bias_ih is None:
@@ -447,7 +445,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"rnn_cell: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"rnn_cell: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -457,7 +456,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

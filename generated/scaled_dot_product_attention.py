@@ -157,8 +157,7 @@ def scaled_dot_product_attention_backward(
         dtype,
         True,
     )
-    if dtype in HALF:
-        dy, query, key, value, probs = _single(dy, query, key, value, probs)
+    dy, query, key, value, probs = _single(dy, query, key, value, probs)
     if len(B_dims) != 1:
         dy, query, key, value, probs = _merged(0, -2, dy, query, key, value, probs)
     if S == 0:
@@ -241,8 +240,7 @@ def scaled_dot_product_attention_chain(
     _fits("scores", scores, "(*B, T, S)", (*B_dims, T, S), dtype, True)
     _fits("probs", probs, "(*B, T, S)", (*B_dims, T, S), dtype, True)
     _fits("y", y, "(*B, T, F)", (*B_dims, T, F), dtype, True)
-    if dtype in HALF:
-        dy, scores, probs, y = _single(dy, scores, probs, y)
+    dy, scores, probs, y = _single(dy, scores, probs, y)
     if len(B_dims) != 1:
         dy, scores, probs, y = _merged(0, -2, dy, scores, probs, y)
     dprobs = dy @ value.mT
@@ -404,7 +402,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"scaled_dot_product_attention: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"scaled_dot_product_attention: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -414,7 +413,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

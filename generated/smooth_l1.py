@@ -81,7 +81,7 @@ def _forward(x, target, beta) -> SmoothL1Forward:
     losses_size = torch.abs(losses_error)
     losses_size_clamped = losses_size.clamp(max=beta)
     losses = (
-        losses_size_clamped * torch.add(losses_size, losses_size_clamped, alpha=-0.5) / beta
+        losses_size_clamped / beta * torch.add(losses_size, losses_size_clamped, alpha=-0.5)
         if beta > 0
         else torch.where(beta <= losses_size, losses_size - beta / 2, losses_error ** 2 / 2 / beta)
     )
@@ -104,8 +104,7 @@ def smooth_l1_backward(dloss: Tensor, x: Tensor, target: Tensor, beta: float) ->
     _fits("x", x, "(*N,)", (...,), dtype, True)
     *N_dims, = x.shape
     _fits("target", target, "(*N,) with N as in x", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dloss, x, target = _single(dloss, x, target)
+    dloss, x, target = _single(dloss, x, target)
     if len(N_dims) != 1:
         x, target = _merged(0, 0, x, target)
     if not isinstance(beta, (float, int)):
@@ -187,14 +186,13 @@ def smooth_l1_chain(
     _fits("losses_size", losses_size, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, losses_error, losses_size, losses, loss = _single(
-            dloss,
-            losses_error,
-            losses_size,
-            losses,
-            loss,
-        )
+    dloss, losses_error, losses_size, losses, loss = _single(
+        dloss,
+        losses_error,
+        losses_size,
+        losses,
+        loss,
+    )
     if len(N_dims) != 1:
         losses_error, losses_size, losses = _merged(0, 0, losses_error, losses_size, losses)
     N = x.shape[0]
@@ -331,7 +329,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"smooth_l1: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"smooth_l1: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -341,7 +340,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -81,7 +81,7 @@ def _forward(x, target, beta) -> SmoothL1NoneForward:
     size = torch.abs(error)
     size_clamped = size.clamp(max=beta)
     losses = (
-        size_clamped * torch.add(size, size_clamped, alpha=-0.5) / beta
+        size_clamped / beta * torch.add(size, size_clamped, alpha=-0.5)
         if beta > 0
         else torch.where(beta <= size, size - beta / 2, error ** 2 / 2 / beta)
     )
@@ -105,8 +105,7 @@ def smooth_l1_none_backward(
     *N_dims, = dlosses.shape
     _fits("x", x, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
     _fits("target", target, "(*N,) with N as in dlosses", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, x, target = _single(dlosses, x, target)
+    dlosses, x, target = _single(dlosses, x, target)
     if len(N_dims) != 1:
         dlosses, x, target = _merged(0, 0, dlosses, x, target)
     if not isinstance(beta, (float, int)):
@@ -174,8 +173,7 @@ def smooth_l1_none_chain(
     _fits("error", error, "(*N,)", (*N_dims,), dtype, True)
     _fits("size", size, "(*N,)", (*N_dims,), dtype, True)
     _fits("losses", losses, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dlosses, error, size, losses = _single(dlosses, error, size, losses)
+    dlosses, error, size, losses = _single(dlosses, error, size, losses)
     if len(N_dims) != 1:
         dlosses, error, size, losses = _merged(0, 0, dlosses, error, size, losses)
     dsize = torch.where(beta <= size, dlosses, 0)
@@ -304,7 +302,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"smooth_l1_none: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"smooth_l1_none: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -314,7 +313,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -86,8 +86,7 @@ def softmax_backward(dy: Tensor, y: Tensor) -> SoftmaxGradients:
     dtype = dy.dtype
     *N_dims, C = dy.shape
     _fits("y", y, "(*N, C) with N, C as in dy", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     if C == 0:
@@ -131,8 +130,7 @@ def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
     C = x.shape[1]
     _fits("dy", dy, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("y", y, "(*N, C)", (*N_dims, C), dtype, True)
-    if dtype in HALF:
-        dy, y = _single(dy, y)
+    dy, y = _single(dy, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
@@ -253,7 +251,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"softmax: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"softmax: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -263,7 +262,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -104,8 +104,7 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
     N, C = probs.shape
     labels = _index("labels", labels)
     _fits("labels", labels, "(N,) with N as in probs", (N,), torch.int64)
-    if dtype in HALF:
-        dloss, probs = _single(dloss, probs)
+    dloss, probs = _single(dloss, probs)
     if C == 0:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
@@ -191,8 +190,7 @@ def softmax_nll_chain(
     _fits("probs", probs, "(N, C)", (N, C), dtype, True)
     _fits("logprobs", logprobs, "(N, C)", (N, C), dtype, True)
     _fits("loss", loss, "()", (), dtype, True)
-    if dtype in HALF:
-        dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss = _single(dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss)
+    dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss = _single(dloss, logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss)
     if N == 0:
         raise ValueError("softmax_nll_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
@@ -330,7 +328,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"softmax_nll: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"softmax_nll: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -349,4 +348,4 @@ def _index(name, label):
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]

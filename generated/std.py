@@ -101,8 +101,7 @@ def std_backward(dy: Tensor, var_diff: Tensor, var: Tensor, correction: float) -
     _fits("var_diff", var_diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
     *_, C = var_diff.shape
     _fits("var", var, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, var_diff, var = _single(dy, var_diff, var)
+    dy, var_diff, var = _single(dy, var_diff, var)
     if len(N_dims) != 1:
         dy, var = _merged(0, 0, dy, var)
         var_diff, = _merged(0, -1, var_diff)
@@ -173,8 +172,7 @@ def std_chain(
     _fits("var_diff", var_diff, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("var", var, "(*N,)", (*N_dims,), dtype, True)
     _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, var_mean, var_diff, var, y = _single(dy, var_mean, var_diff, var, y)
+    dy, var_mean, var_diff, var, y = _single(dy, var_mean, var_diff, var, y)
     if len(N_dims) != 1:
         dy, var, y = _merged(0, 0, dy, var, y)
         var_mean, var_diff = _merged(0, -1, var_mean, var_diff)
@@ -304,7 +302,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"std: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"std: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -314,7 +313,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

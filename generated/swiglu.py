@@ -94,8 +94,7 @@ def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor) -> SwigluGradients:
     *N_dims, = dy.shape
     _fits("gate", gate, "(*N,) with N as in dy", (*N_dims,), dtype, True)
     _fits("x", x, "(*N,) with N as in dy", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, gate, x = _single(dy, gate, x)
+    dy, gate, x = _single(dy, gate, x)
     if len(N_dims) != 1:
         dy, gate, x = _merged(0, 0, dy, gate, x)
     result = _backward(dy, gate, x, (True,) * 2)
@@ -154,8 +153,7 @@ def swiglu_chain(
     _fits("opened_s", opened_s, "(*N,)", (*N_dims,), dtype, True)
     _fits("opened", opened, "(*N,)", (*N_dims,), dtype, True)
     _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, opened_s, opened, y = _single(dy, opened_s, opened, y)
+    dy, opened_s, opened, y = _single(dy, opened_s, opened, y)
     if len(N_dims) != 1:
         dy, opened_s, opened, y = _merged(0, 0, dy, opened_s, opened, y)
     dopened = dy * x
@@ -280,7 +278,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"swiglu: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"swiglu: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -290,7 +289,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

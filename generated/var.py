@@ -98,8 +98,7 @@ def var_backward(dy: Tensor, diff: Tensor, correction: float) -> VarGradients:
     *N_dims, = dy.shape
     _fits("diff", diff, "(*N, C) with N as in dy", (*N_dims, None), dtype, True)
     *_, C = diff.shape
-    if dtype in HALF:
-        dy, diff = _single(dy, diff)
+    dy, diff = _single(dy, diff)
     if len(N_dims) != 1:
         dy, = _merged(0, 0, dy)
         diff, = _merged(0, -1, diff)
@@ -158,8 +157,7 @@ def var_chain(
     _fits("mean", mean, "(*N, 1)", (*N_dims, 1), dtype, True)
     _fits("diff", diff, "(*N, C)", (*N_dims, C), dtype, True)
     _fits("y", y, "(*N,)", (*N_dims,), dtype, True)
-    if dtype in HALF:
-        dy, mean, diff, y = _single(dy, mean, diff, y)
+    dy, mean, diff, y = _single(dy, mean, diff, y)
     if len(N_dims) != 1:
         dy, y = _merged(0, 0, dy, y)
         mean, diff = _merged(0, -1, mean, diff)
@@ -288,7 +286,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"var: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"var: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -298,7 +297,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

@@ -94,8 +94,7 @@ def weight_norm_backward(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Weig
     _fits("v", v, "(H, *K) with H, K as in dw", (H, *K_dims), dtype, True)
     _fits("g", g, "(H,) with H as in dw", (H,), dtype, True)
     _fits("norm", norm, "(H, *K=1) with H as in dw", (H, *[1] * len(K_dims)), dtype, True)
-    if dtype in HALF:
-        dw, v, g, norm = _single(dw, v, g, norm)
+    dw, v, g, norm = _single(dw, v, g, norm)
     if len(K_dims) != 1:
         dw, v, norm = _merged(1, 0, dw, v, norm)
     result = _backward(dw, v, g, norm, (True,) * 2)
@@ -143,8 +142,7 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor)
     _fits("dw", dw, "(H, *K)", (H, *K_dims), dtype, True)
     _fits("norm", norm, "(H, *K=1)", (H, *[1] * len(K_dims)), dtype, True)
     _fits("w", w, "(H, *K)", (H, *K_dims), dtype, True)
-    if dtype in HALF:
-        dw, norm, w = _single(dw, norm, w)
+    dw, norm, w = _single(dw, norm, w)
     if len(K_dims) != 1:
         dw, norm, w = _merged(1, 0, dw, norm, w)
     dnorm = (-dw * w / norm).sum(1, keepdim=True)
@@ -268,7 +266,8 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
     if tensor.dtype != dtype:
         if not (tensor.is_floating_point() or dtype == torch.int64):
             raise TypeError(f"weight_norm: {name} must be floating point, got {tensor.dtype}")
-        enough = single and dtype in HALF and tensor.dtype == torch.float32
+        pair = (tensor.dtype, dtype)
+        enough = single and torch.float32 in pair and (pair[0] in HALF or pair[1] in HALF)
         if dtype is not None and not enough:
             raise TypeError(
                 f"weight_norm: {name} is of {tensor.dtype}, but computed is in {dtype}:"
@@ -278,7 +277,7 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
-    return [tensor if tensor is None else tensor.float() for tensor in tensors]
+    return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
 
 
 def _merged(first, last, *tensors) -> list:

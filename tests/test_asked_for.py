@@ -11,6 +11,9 @@ from generating import forward_file
 
 from derive import forward_from
 from derive.notation.specialised import without_options
+from generated.hinge import hinge_backward
+from generated.smooth_l1 import smooth_l1
+from generated.softmax import softmax_backward, softmax_forward
 
 SEVERAL = [e for e in EVERYTHING if len(e.inputs) > 1]
 PLAIN = [e for e in EVERYTHING if hasattr(e.module, "_plain_forward")]
@@ -160,3 +163,28 @@ def test_an_output_that_is_an_option_itself_has_no_pair_without_it(tmp_path):
     body = "    x = Input(N, C)\n    z = Input(C, N, default=0)\n    h = x + z\n    s = z\n"
     definition = forward_from(forward_file(tmp_path, "Drawn", body)).definition
     assert without_options(definition) is None
+
+
+# -- what a caller may pass to the backward --------------------------------------
+
+
+def test_a_backward_takes_labels_and_weights_of_whole_numbers():
+    x, target = torch.randn(4, 3), torch.ones(4, 3, dtype=torch.int64)
+    dloss = torch.tensor(1.0)
+    whole = hinge_backward(dloss, x, target)
+    torch.testing.assert_close(whole.dx, hinge_backward(dloss, x, target.float()).dx)
+
+
+def test_a_backward_takes_what_was_rounded_beside_single_precision():
+    x, dy = torch.randn(4, 3).bfloat16(), torch.randn(4, 3)
+    y = softmax_forward(x).y
+    torch.testing.assert_close(softmax_backward(dy, y).dx, softmax_backward(dy, y.float()).dx)
+    with pytest.raises(TypeError, match=r"y is of torch\.float64"):
+        softmax_backward(dy, y.double())
+
+
+@pytest.mark.parametrize(("size", "beta"), [(1e20, 1e20), (3e38, 2.0), (1e30, 1e10), (1e-3, 1.0)])
+def test_a_bend_far_out_stays_finite(size, beta):
+    x, target = torch.tensor([size]), torch.zeros(1)
+    expected = torch.nn.functional.smooth_l1_loss(x, target, beta=beta)
+    torch.testing.assert_close(smooth_l1(x, target, beta), expected)

@@ -36,6 +36,7 @@ from codegen.program import (
     Apply,
     Assign,
     Bend,
+    Clamp,
     Combine,
     Compare,
     Constant,
@@ -257,6 +258,8 @@ class Lowering:
                 for d in denominators
                 if room is None or (axes_in(d) <= axes_in(value) and len(axes_in(value)) < room)
             ]
+            if following and isinstance(value, Clamp):  # by its bound: the quotient is at most 1
+                ready += [d for d in denominators if isinstance(d, Load) and d not in ready]
             if following and isinstance(value, Number):
                 ready = []  # a number meets a tensor first: 2 * x / N, not 2 / N * x
             factors += [(d, True) for d in ready]

@@ -117,12 +117,11 @@ class Checks:
         return f"{line}\n    {step.name} = math.prod({dims})"
 
     def _InSingle(self, step: p.InSingle) -> str:
-        if len(step.tensors) == 1:
-            return (
-                f"if {self.dtype} in HALF:\n        {step.tensors[0]} = {step.tensors[0]}.float()"
-            )
-        names = ", ".join(step.tensors)
-        return f"if {self.dtype} in HALF:\n        " + broken(f"{names} = _single({names})", MORE)
+        names, comma = ", ".join(step.tensors), "," * (len(step.tensors) == 1)
+        if step.mixed:
+            return broken(f"{names}{comma} = _single({names})")
+        line = f"{names} = {names}.float()" if comma else f"{names} = _single({names})"
+        return f"if {self.dtype} in HALF:\n        {broken(line, MORE)}"
 
     def _MergeDims(self, step: p.MergeDims) -> str:
         lines = [f"if len({self.dims[step.name]}) != 1:"]
