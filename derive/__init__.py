@@ -28,7 +28,7 @@ PUBLIC = {
     "Rename": "language.nodes",
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
-    "Kept": "language.choices",
+    "Kept": "language.kept_labels",
     "Proved": "proving.proof",
     "NotationError": "language.errors",
     "QuestionError": "language.errors",

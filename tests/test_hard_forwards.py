@@ -10,7 +10,7 @@ from generating import assert_same_gradients, draw, forward_file, generated
 from sympy import Dummy, IndexedBase, Symbol, tanh
 
 from derive import derive, forward_from
-from derive.proving.every_size import vanishes
+from derive.proving.contraction import vanishes
 
 
 def huber(x, t):

@@ -17,7 +17,7 @@ from derive.language.errors import UnprovedError
 from derive.language.nodes import Peak
 from derive.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
 from derive.proving.proof import prove
-from derive.values.parts import Value
+from derive.values.naming import Value
 
 SIZES = {Axis("N"): 3, Axis("C"): 4}
 X = "x = Input(N, C)\n"

@@ -121,6 +121,6 @@ def test_generated_imports_torch_and_nothing_of_ours(file):
 
 
 def test_the_two_routes_of_the_proof_share_no_code_with_the_chain():
-    for name in ("small_batch", "every_size", "indexed_sum"):
+    for name in ("small_batch", "every_size", "contraction", "indexed_sum"):
         found = arrows(MODULES[f"derive.proving.{name}"])
         assert not [str(arrow) for arrow in found if room_of(arrow.of) in MAKES]

@@ -15,7 +15,7 @@ from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
 from derive.language.nodes import Peak
 from derive.proving.forward_plan import forward_plan
-from derive.values.parts import Value
+from derive.values.naming import Value
 
 N, C = 4, 5
 

@@ -25,7 +25,7 @@ from derive.language.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.language.traversal import everywhere
-from derive.values.parts import Value
+from derive.values.naming import Value
 from derive.values.relations import Relations
 
 BOUNDED = (atan, cos, erf, sin, tanh)

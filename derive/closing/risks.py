@@ -18,7 +18,7 @@ from derive.formulas.text import formula
 from derive.language.choices import written_in
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
-from derive.values.parts import in_full
+from derive.values.naming import in_full
 from derive.values.relations import Relations
 
 LONGEST = 40  # operations of what is written out to see what it risks

@@ -14,7 +14,7 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
-from derive.language.choices import kept_label
+from derive.language.kept_labels import kept_label
 from derive.language.nodes import Reduction
 from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 

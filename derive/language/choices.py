@@ -1,9 +1,4 @@
-"""Factors that are 0 or 1: conditions as numbers, and which labels count; choices in conditions.
-
-A label that may be ignored is two things in the mathematics: an index that is always one of the
-axis, and a tensor that says which of them count. So nothing needs to be known of ignored labels
-elsewhere: ``OneHot(labels, C)`` in a class body is ``Kept(labels)*OneHot(labels, C)``.
-"""
+"""Choices between values, and choices in the conditions of others, which SymPy bears badly."""
 
 from __future__ import annotations
 
@@ -18,7 +13,6 @@ from sympy import (
     Expr,
     Function,
     Integer,
-    Mul,
     Ne,
     Not,
     Or,
@@ -29,11 +23,8 @@ from sympy import (
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, OneHot, Sum, summed
-from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
-
-SUFFIX = "_kept"
+from derive.language.nodes import ArrayNode
+from derive.language.symbols import MINUS_INFINITY, Tensor
 
 
 class Branches(Function):
@@ -140,72 +131,6 @@ def nesting(e: Expr, nested: Mapping[str, int]) -> int:
     if isinstance(e, Piecewise):
         return 1 + max(nesting(branch.expr, nested) for branch in e.args)
     return max((nesting(arg, nested) for arg in e.args if isinstance(arg, Expr)), default=0)
-
-
-def kept_tensor(label: Tensor) -> Tensor:
-    """The tensor that is 0 where ``label`` is ignored, and another number where it counts."""
-    return Tensor(f"{label.name}{SUFFIX}", label.axes, label.home, role="kept")
-
-
-def nonzero(kept: Tensor) -> Expr:
-    """1 where ``kept`` is not 0, else 0."""
-    return Piecewise((1, Ne(kept, 0)), (0, True))
-
-
-def Kept(labels: Tensor) -> Expr:
-    """``Kept(labels)``: 1 where a label counts, 0 where it is ignored."""
-    if not (isinstance(labels, Tensor) and labels.role == "label"):
-        raise NotationError(
-            f"Kept({labels}): {labels} is not a label",
-            f"declare it with the number that is ignored: {labels} = Label(N, ignored=-100)",
-        )
-    return nonzero(kept_tensor(labels))
-
-
-def kept_label(e: Expr) -> Tensor | None:
-    """The label that ``e`` is the `Kept` of, if it is one's."""
-    test = zero_unless(e)
-    kept = test.lhs if isinstance(test, Ne) else None
-    if not isinstance(kept, Tensor) or kept.role != "kept":
-        return None
-    name = kept.name.removesuffix(SUFFIX)
-    return Tensor(name, kept.axes, kept.home, role="label", integer=True)
-
-
-def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
-    """``e`` where the labels that have an entry in ``kept`` may be ignored, and the others not:
-    a one-hot is 0 in the rows of those that are ignored.
-    """
-    always = {t: Integer(1) for t in e.atoms(Tensor) if t.role == "kept" and t.name not in kept}
-    if always:
-        e = e.xreplace(always).replace(
-            _is_multiple, lambda total: summed(total.operand, total.axes)
-        )
-    hots = {
-        hot
-        for hot in e.atoms(OneHot)
-        if isinstance(hot.operand, Tensor) and kept_tensor(hot.operand).name in kept
-    }
-    e = e.xreplace({hot: Kept(hot.operand) * hot for hot in hots})
-    if not hots:
-        return e
-    return e.replace(lambda node: isinstance(node, Sum), _kept_outside)
-
-
-def _is_multiple(node) -> bool:
-    """Whether a sum is of what is the same everywhere along one of its axes."""
-    return isinstance(node, Sum) and not axes_of(node.operand) >= set(node.axes)
-
-
-def _kept_outside(total: Sum) -> Expr:
-    """Sum(c*a, C) = c*Sum(a, C), where c says which labels count and they do not lie along C."""
-    factors = Mul.make_args(total.operand)
-    outside = [
-        f
-        for f in factors
-        if any(t.role == "kept" for t in tensors_in(f)) and not axes_of(f) & set(total.axes)
-    ]
-    return Mul(*outside, total.on(Mul(*(f for f in factors if f not in outside))))
 
 
 def without_gap(choice: Piecewise) -> Expr:

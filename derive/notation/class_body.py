@@ -11,11 +11,12 @@ from sympy import Expr, preorder_traversal
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.language.choices import comparing, kept_tensor, nesting, with_ignored
+from derive.language.choices import comparing, nesting
 from derive.language.declarations import Declaration, Label, Scalar, Size
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.float_range import check_numbers
+from derive.language.kept_labels import kept_tensor, with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
 from derive.language.symbols import (

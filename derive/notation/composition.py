@@ -17,11 +17,11 @@ from itertools import islice
 
 from sympy import Expr, Integer, Mul
 
-from derive.language.choices import kept_tensor
 from derive.language.declarations import Declaration
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.float_range import exact_number
+from derive.language.kept_labels import kept_tensor
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in

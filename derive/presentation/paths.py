@@ -18,7 +18,7 @@ from derive.closing.closed_form import ClosedForm, draft
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.layout import layouts_of
-from derive.values.parts import written_out
+from derive.values.naming import written_out
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from sympy import Add, Expr
 from derive.chain.chain import adjoint_of
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
-from derive.proving.every_size import IndexedForward, NotShown, vanishes
+from derive.proving.contraction import vanishes
+from derive.proving.every_size import IndexedForward, NotShown
 from derive.proving.random_point import RandomPoint
 from derive.proving.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.running.limits import look

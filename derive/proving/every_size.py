@@ -3,26 +3,16 @@ indexed sums.
 
 In: the forward as SymPy's `Indexed` and `Sum` with symbolic bounds. SymPy differentiates; that
 gives Kronecker deltas under sums, which are contracted. The closed form is written in the same
-language, and the difference must vanish (`exact.is_zero`). Nothing of the chain, its rules or the
-identities of the closed form is used.
-
-Sums are brought to a normal form of their own: multiplied out, constants outside, deltas
-contracted, bound indices numbered. Where that does not bring the difference to zero, the answer is
-"not shown", never "wrong".
+language, and the difference must vanish (``contraction.py``). Nothing of the chain, its rules or
+the identities of the closed form is used.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, permutations, product
 
-import sympy
 from sympy import (
-    Add,
-    Basic,
     Dummy,
     Expr,
     Indexed,
@@ -30,14 +20,7 @@ from sympy import (
     Integer,
     KroneckerDelta,
     Mul,
-    Ne,
-    Piecewise,
-    Pow,
     Symbol,
-    exp,
-    expand,
-    expand_power_exp,
-    log,
 )
 
 from derive.language.choices import with_args
@@ -45,10 +28,6 @@ from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshap
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
-from derive.zero.exact import is_zero
-from derive.zero.positive import log_of_number, split_log
-
-LARGEST = 12000  # nodes of an expression
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
 
@@ -228,228 +207,3 @@ class IndexedForward:
         """``e`` summed over all entries along ``axes``."""
         limits = [limit for axis in axes for limit in self.limits(axis, at[axis])]
         return IndexedSum(e, *limits) if limits else e
-
-
-def vanishes(e: Expr) -> bool:
-    """Whether ``e`` is zero for every size; False also where that could not be shown."""
-    e = normal_form(e).replace(lambda node: isinstance(node, Mul), _without_own_indicators)
-    return is_zero(e) or _vanishes_under_sums(e)
-
-
-def _without_own_indicators(whole: Mul) -> Expr:
-    """u*[u is not 0] = u."""
-    powers = whole.as_powers_dict()
-    known = {
-        _indicator(condition)
-        for base, power in powers.items()
-        if isinstance(base, (Symbol, Indexed)) and power.is_positive
-        for condition in (Ne(base, 0), Ne(0, base))
-    }
-    return Mul(*(f for f in whole.args if f not in known))
-
-
-def _vanishes_under_sums(e: Expr) -> bool:
-    """Whether what is summed is zero once sums over the same indices are one sum, as in
-    sum(f) - sum(f**2) - sum(f*(1 - f)).
-    """
-    totals: dict[tuple, Expr] = {}
-    for term in Add.make_args(e):
-        factors = Mul.make_args(term)
-        sums = [f for f in factors if isinstance(f, sympy.Sum)]
-        limits = sums[0].limits if len(sums) == 1 else ()
-        inside = Mul(*(f for f in factors if f not in sums), sums[0].function) if limits else term
-        totals[limits] = totals.get(limits, Integer(0)) + inside
-    return any(totals) and all(map(is_zero, totals.values()))
-
-
-@lru_cache(maxsize=8192)
-def normal_form(e: Expr) -> Expr:
-    """Sums multiplied out and contracted, with bound indices numbered."""
-    if not e.args or isinstance(e, Indexed) or _nodes(e) > LARGEST:
-        return e
-    if isinstance(e, sympy.Sum):
-        return _summed(
-            normal_form(e.function),
-            [limit[0] for limit in e.limits],
-            {v: b for v, _, b in e.limits},
-        )
-    if isinstance(e, (LargestAlong, IndexOfLargest, KroneckerDelta)):
-        return e.func(*map(normal_form, e.args))
-    if isinstance(e, Piecewise) and e.args != _indicator(e.args[0].cond).args:
-        return normal_form(_by_indicators(e))
-    e = e.func(*map(normal_form, e.args))
-    if isinstance(e, log):
-        return split_log(e.args[0])
-    if isinstance(e, Pow) and e.base.is_Rational and e.base > 0 and not e.exp.is_number:
-        return exp(expand(e.exp * log_of_number(e.base)))
-    if isinstance(e, exp) and e.exp.has(log):
-        return exp(expand(e.exp))
-    if isinstance(e, Pow) and isinstance(e.base, Add) and e.exp.is_Integer:
-        number, rest = e.base.primitive()
-        return number**e.exp * rest**e.exp
-    return _at_deltas(e) if isinstance(e, (Add, Mul)) and e.has(KroneckerDelta) else e
-
-
-@lru_cache(maxsize=65536)
-def _nodes(e: Basic) -> int:
-    return 1 + sum(map(_nodes, e.args))
-
-
-def _indicator(condition) -> Expr:
-    """1 where the condition holds, else 0."""
-    return Piecewise((1, condition), (0, True))
-
-
-def _by_indicators(e: Piecewise) -> Expr:
-    """A choice as the sum of its branches, each times the 0 or 1 of its condition."""
-    value: Expr = Integer(0)
-    for chosen, condition in reversed(e.args):
-        holds = _indicator(condition)
-        value = holds * chosen + (1 - holds) * value
-    return value
-
-
-def _multiplied_out(e: Expr) -> Expr:
-    """Products of sums multiplied out; what is under a root, a bar or a function is left alone."""
-    opaque: dict[Expr, Dummy] = {}
-
-    def skeleton(node: Expr) -> Expr:
-        if isinstance(node, (Add, Mul)):
-            return node.func(*map(skeleton, node.args))
-        if isinstance(node, exp):
-            split = expand_power_exp(node)
-            if isinstance(split, Mul):
-                return skeleton(split)
-        elif isinstance(node, Pow) and node.exp.is_Integer and node.exp.is_positive:
-            return skeleton(node.base) ** node.exp
-        if not node.args or isinstance(node, Indexed):
-            return node
-        return opaque.setdefault(node, Dummy())
-
-    expanded = skeleton(e).expand()
-    return expanded.xreplace({dummy: node for node, dummy in opaque.items()})
-
-
-def _at_deltas(e: Expr) -> Expr:
-    """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over
-    or a is a number, a is used, and else i, which does not vary in a sum.
-    """
-    terms = []
-    for term in Add.make_args(_multiplied_out(e)):
-        for delta in sorted(term.atoms(KroneckerDelta), key=lambda d: d.sort_key()):
-            if delta not in Mul.make_args(term):
-                continue
-            plain = sorted((i for i in delta.args if i.is_Symbol), key=str)
-            other = [i for i in delta.args if not i.is_Symbol]
-            if len(plain) == 1 and other:
-                rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
-                (index,), (label, *_) = plain, other
-                at_label = isinstance(index, Dummy) or label.is_number
-                read = {index: label} if at_label else {label: index}
-                term = delta * rest.xreplace(read)
-        terms.append(term)
-    return Add(*terms)
-
-
-def _summed(e: Expr, variables: list[Symbol], bounds: Mapping[Symbol, Expr]) -> Expr:
-    return Add(
-        *(_summed_term(term, list(variables), bounds) for term in Add.make_args(_multiplied_out(e)))
-    )
-
-
-def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
-    variables, bounds = list(variables), dict(bounds)
-    factors = []
-    for factor in Mul.make_args(term):  # a sum inside this sum is part of it
-        powers = [factor] if isinstance(factor, sympy.Sum) else []
-        if powers and factor.free_symbols & set(variables):
-            fresh = {v: Dummy(v.name, integer=True) for v in factor.variables}
-            for v, _, bound in factor.limits:
-                variables.append(fresh[v])
-                bounds[fresh[v]] = bound
-            factors.append(factor.function.xreplace(fresh))
-        else:
-            factors.append(factor)
-    if len(factors) > 1 or factors[0] != term:
-        term = _multiplied_out(Mul(*factors))
-        if isinstance(term, Add):
-            return _summed(term, variables, bounds)
-    for variable in list(variables):
-        contracted = _contracted(term, variable)
-        if contracted is not None:
-            term = contracted
-            variables.remove(variable)
-            if isinstance(_multiplied_out(term), Add):
-                return _summed(term, variables, bounds)
-    carried = [v for v in variables if v in term.free_symbols]
-    count = Mul(*(bounds[v] for v in variables if v not in carried))
-    outside = Mul(*(f for f in Mul.make_args(term) if not f.free_symbols & set(carried)))
-    inside = Mul(*(f for f in Mul.make_args(term) if f.free_symbols & set(carried)))
-    return count * outside * _numbered(inside, carried, bounds) if carried else count * term
-
-
-def _contracted(term: Expr, variable: Symbol) -> Expr | None:
-    """sum over i of delta(i, a)*f(i) = f(a), for an index a that does not contain i."""
-    for delta in sorted(
-        (f for f in Mul.make_args(term) if isinstance(f, KroneckerDelta)),
-        key=lambda d: d.sort_key(),
-    ):
-        if variable in delta.args:
-            other = next((i for i in delta.args if i != variable), None)
-            if other is not None and not other.has(variable):
-                rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
-                return normal_form(rest.xreplace({variable: other}))
-    return None
-
-
-def _numbered(inside: Expr, carried: list[Symbol], bounds) -> Expr:
-    """The sum with its bound indices numbered in the order that sorts first; parts that share no
-    index apart.
-    """
-    groups = _connected(inside, carried)
-    if len(groups) > 1:
-        return Mul(*(_numbered(part, own, bounds) for part, own in groups))
-    best = None
-    first = _first_free_number(inside)  # a bound index inside of this sum keeps its own
-    for order in _orders(inside, carried, bounds):
-        names = {v: Symbol(f"k{i}_{bounds[v]}", integer=True) for i, v in enumerate(order, first)}
-        candidate = IndexedSum(
-            inside.xreplace(names), *sorted(((names[v], 1, bounds[v]) for v in order), key=str)
-        )
-        if best is None or str(candidate) < str(best):
-            best = candidate
-    return best
-
-
-def _orders(inside: Expr, carried: list[Symbol], bounds) -> Iterator[tuple[Symbol, ...]]:
-    """The orders of the indices that are tried: sorted by where each stands, whatever the others
-    are called, and those that stand alike in every order.
-    """
-    if len(carried) == 2:
-        return permutations(carried)
-    alike: dict[str, list[Symbol]] = {}
-    for own in carried:
-        others = {v: Symbol(f"other_{bounds[v]}", integer=True) for v in carried}
-        place = str(inside.xreplace(others | {own: Symbol(f"own_{bounds[own]}", integer=True)}))
-        alike.setdefault(place, []).append(own)
-    groups = (permutations(alike[place]) for place in sorted(alike))
-    return (tuple(chain.from_iterable(order)) for order in product(*groups))
-
-
-def _first_free_number(e: Expr) -> int:
-    """The number after the highest of the bound indices in ``e``."""
-    names = [v.name for total in e.atoms(sympy.Sum) for v in total.variables]
-    return max((int(n[1:].split("_")[0]) + 1 for n in names if re.match(r"k\d+_", n)), default=0)
-
-
-def _connected(inside: Expr, carried: list[Symbol]) -> list[tuple[Expr, list[Symbol]]]:
-    """Factors grouped by the bound indices that they share: sum(a_i*b_j) = sum(a_i)*sum(b_j)."""
-    groups: list[tuple[list[Expr], set[Symbol]]] = []
-    for factor in Mul.make_args(inside):
-        own = factor.free_symbols & set(carried)
-        factors = [factor]
-        for group in [g for g in groups if g[1] & own]:
-            groups.remove(group)
-            factors, own = group[0] + factors, own | group[1]
-        groups.append((factors, own))
-    return [(Mul(*factors), [v for v in carried if v in own]) for factors, own in groups]

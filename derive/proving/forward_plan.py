@@ -29,7 +29,7 @@ from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, Subtracted
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.line_proof import UNPROVED, Line, proved_lines
-from derive.values.parts import Value, in_full
+from derive.values.naming import Value, in_full
 from derive.values.relations import Relations
 
 

@@ -24,7 +24,7 @@ from derive.language.symbols import axes_of, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.proof import batches_of
 from derive.proving.small_batch import SmallBatch
-from derive.values.parts import Value, in_full
+from derive.values.naming import Value, in_full
 from derive.values.relations import Relations
 from derive.zero.exact import is_zero
 

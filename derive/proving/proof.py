@@ -38,7 +38,7 @@ from derive.notation.definition import Definition, Statement
 from derive.proving.chain_proof import shown_adjoint
 from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, proved_on
 from derive.running.limits import Doing, Stage
-from derive.values.parts import in_full
+from derive.values.naming import in_full
 from derive.values.relations import Relations
 from derive.zero.exact import WITHIN, is_zero
 

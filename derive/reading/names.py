@@ -10,8 +10,8 @@ from fractions import Fraction
 from sympy import Expr, Integer, Rational
 
 from derive.chain.chain import adjoint_of
-from derive.language.choices import nonzero
 from derive.language.float_range import unheld_number
+from derive.language.kept_labels import nonzero
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.layout import layouts_of

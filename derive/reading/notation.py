@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sympy import Integer
 
-from derive.language.choices import with_ignored
+from derive.language.kept_labels import with_ignored
 from derive.language.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
 from derive.language.symbols import Axis, axes_of
 from derive.reading.functions import maximum, minimum, where

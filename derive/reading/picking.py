@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from sympy import Expr, Mul, Piecewise
 
-from derive.language.choices import Kept, with_ignored, zero_unless
+from derive.language.choices import zero_unless
+from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
 from derive.language.symbols import Axis, Tensor
 from derive.reading.operations import Operation, entry, position

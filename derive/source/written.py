@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sympy import Basic
 
-from derive.language.choices import Kept, kept_tensor
+from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children

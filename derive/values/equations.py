@@ -26,7 +26,7 @@ from derive.language.symbols import (
     is_number_or_size,
     tensors_in,
 )
-from derive.values.parts import Value
+from derive.values.naming import Value
 
 Solution = tuple[Expr, Expr]  # a member, and what it equals
 

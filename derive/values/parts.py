@@ -1,6 +1,5 @@
 """The parts of a statement: a sum, a reduction, a root, a quotient or a reciprocal inside of it is
-a value of its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``); and what is
-only another name for a value: a multiple of it, one over it, a choice by what is given.
+a value of its own, although nobody named it (``x - mean`` in ``(x - mean) * inv_std``).
 
 Parts are given names, so that nothing is multiplied out that belongs together: ``Sum(dy*(x -
 mean))`` must not become the difference of two large numbers. Their gradients are derived and proved
@@ -10,32 +9,20 @@ as those of the user's statements are, so that what comes out depends little on 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 
-from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp
+from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
-from derive.language.choices import Branches, Compared, as_choices, written_in
+from derive.language.choices import Branches, Compared, as_choices
 from derive.language.names import unused
-from derive.language.nodes import ArrayNode, Max, Reduction, Reshaping, Sum, along
+from derive.language.nodes import Max, Reduction, Reshaping, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
-from derive.language.traversal import everywhere
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
+from derive.values.aliases import is_merged, is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value of the forward, named by the user or a part: its tensor and its definition in
-    earlier values.
-    """
-
-    tensor: Tensor
-    expression: Expr
+from derive.values.naming import Value, reductions_in, with_names
 
 
 class Parts:
@@ -68,37 +55,16 @@ class Parts:
         one over a root or a reduction, or chosen by what is given, that it is only another name.
         """
         self.spelled[statement.name] = e
-        number, rest = _number_apart(e)
-        if number != 1 and statement.tensor != self.definition.output:
+        if statement.tensor == self.definition.output:
+            return
+        number, rest = number_apart(e)
+        if number != 1:
             tensor = self.tensor(rest, f"{statement.name}_whole")
             self.wholes[statement.name] = tensor, rest
             e = self.spelled[statement.name] = number * tensor
-        factor, rest = e.as_independent(Tensor, as_Add=False)
-        rest = rest.base if self._is_reciprocal_of_a_whole(rest) else rest
-        value = isinstance(rest, Tensor) and rest.role in ("input", "statement")
-        whole = value and set(rest.axes) == set(statement.tensor.home)
-        multiple = whole and factor.is_nonzero and factor != -1
-        alias = multiple or _is_indicator(e)
-        alias = alias or (self.merged and self._is_merged(statement, e))
-        if alias and statement.tensor != self.definition.output:
+        merged = self.merged and is_merged(self.definition, statement, e)
+        if merged or is_other_name(statement, e, self.spelled):
             self.aliases[statement.name] = e
-
-    def _is_reciprocal_of_a_whole(self, e: Expr) -> bool:
-        """Whether ``e`` is one over a root or a reduction: such a value is named as it is."""
-        if not (isinstance(e, Pow) and e.exp == -1 and isinstance(e.base, Tensor)):
-            return False
-        return isinstance(self.spelled.get(e.base.name), (Pow, Reduction))
-
-    def _is_merged(self, statement: Statement, e: Expr) -> bool:
-        """Whether ``e``, the value of ``statement``, is read in one place, entry by entry, and
-        would be seen there as a whole without its name too.
-        """
-        if e.has(ArrayNode) or axes_of(e) != set(statement.tensor.home):
-            return False
-        places = [
-            place for s in self.definition.statements for place in _places(s.expression, statement)
-        ]
-        return len(places) == 1 and not isinstance(e, places[0])
 
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
@@ -173,7 +139,7 @@ class Parts:
 
     def with_own_sums(self, e: Add) -> Expr:
         """``u - Sum(u, N)/N`` where ``u`` is a sum, whose terms stand among those of the whole."""
-        for total in sorted(_reductions_in(e), key=lambda node: node.sort_key()):
+        for total in sorted(reductions_in(e), key=lambda node: node.sort_key()):
             own = total.operand
             if isinstance(own, Add) and {*own.args} < {*e.args}:
                 part = self.part(self.rebuilt(own))
@@ -266,26 +232,6 @@ class Parts:
         return name
 
 
-def _number_apart(e: Expr) -> tuple[Expr, Expr]:
-    """``e`` as a positive number times what is more than a tensor, or as 1 times itself."""
-    number, rest = e.primitive() if isinstance(e, Add) else e.as_coeff_Mul(rational=True)
-    whole = e / abs(number) if isinstance(e, Mul) else rest
-    plain = isinstance(whole, Tensor) or isinstance(-whole, Tensor) or is_constant(whole)
-    return (S.One, e) if plain else (abs(number), whole)
-
-
-def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
-    """``e`` with other names for a multiple of a value replaced by what they are."""
-    met = [t for t in tensors_in(e) if t.name in aliases]
-    return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
-
-
-def _places(e: Basic, statement: Statement) -> list[type]:
-    """The kinds of node that read ``statement`` directly in ``e``."""
-    met = [type(e) for arg in e.args if isinstance(arg, Tensor) and arg.name == statement.name]
-    return met + [kind for arg in e.args for kind in _places(arg, statement)]
-
-
 def _functions(e: Basic) -> list[Expr]:
     """Every exponential, and every choice between such, that is written in ``e``, each as often as
     it is written.
@@ -295,12 +241,6 @@ def _functions(e: Basic) -> list[Expr]:
     return own + [found for arg in e.args for found in _functions(arg)]
 
 
-def _is_indicator(e: Expr) -> bool:
-    """Whether ``e`` is a choice between numbers by what is given: nothing is computed for it."""
-    numbers = isinstance(e, Piecewise) and all(value.is_number for value, _ in e.args)
-    return numbers and all(t.role in ("given", "kept", "label", "scalar") for t in tensors_in(e))
-
-
 def _is_quotient(e: Expr) -> bool:
     """Whether ``e`` is divided by a value."""
     powers = e.as_powers_dict()
@@ -308,12 +248,6 @@ def _is_quotient(e: Expr) -> bool:
         power.is_negative and tensors_in(base) and not is_constant(base)
         for base, power in powers.items()
     )
-
-
-def _reductions_in(e: Add) -> set[Expr]:
-    """The reductions that are terms of a sum, or factors of its terms."""
-    factors = (factor for term in e.args for factor in Mul.make_args(term))
-    return {factor for factor in factors if isinstance(factor, Reduction)}
 
 
 def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
@@ -359,97 +293,3 @@ def _name_of_two(a: Expr, b: Expr) -> str | None:
 
 def _scalar(e: Expr) -> bool:
     return getattr(e, "role", "scalar") == "scalar"
-
-
-def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> Expr:
-    """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
-    of it; if that is asked for, sums and products among other terms and factors too.
-    """
-    exact, sums, roots, definitions = _by_form(tuple(parts))
-
-    def named(node):
-        if node in exact:
-            return exact[node]
-        if isinstance(node, Add):
-            factor, primitive = _primitive(node)
-            if primitive in sums:
-                own, tensor = sums[primitive]
-                return factor / own * tensor
-            if factor != 1 and (found := named(primitive)) is not None:
-                return factor * found
-            centred = _with_own_sums(node, definitions)
-            if centred != node:
-                return named(centred) or centred
-        if among_others and isinstance(node, (Add, Mul)):
-            shorter = next(filter(None, (_shortened(node, p, t) for p, t in exact.items())), None)
-            return shorter and (named(shorter) or shorter)
-        if (
-            isinstance(node, Pow)
-            and node.base in roots
-            and node.exp.is_Rational
-            and (not node.exp.is_Integer or roots[node.base].expression.exp == -1)
-        ):
-            part = roots[node.base]
-            ratio = node.exp / part.expression.exp
-            matches = ratio.is_Integer and (ratio > 0 or not node.exp.is_Integer)
-            return part.tensor**ratio if matches else None
-        return None
-
-    return everywhere(e, named, opaque=())
-
-
-def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
-    """``e`` with ``parts`` written out."""
-    return written_out(e, {part.tensor.name: part.expression for part in parts})
-
-
-def written_out(e: Expr, known: Mapping[str, Expr]) -> Expr:
-    """``e`` with what the names that are ``known`` stand for, until none of them is left."""
-    while met := {t: along(known[t.name], t) for t in tensors_in(e) if t.name in known}:
-        e = written_in(e, met)
-    return e
-
-
-@lru_cache(maxsize=64)
-def _by_form(parts: tuple[Value, ...]):
-    """The tensors of parts by what they are; those of sums, with their factors, by the sum without
-    it; the parts that are powers by their base; and the sums by their tensors.
-    """
-    exact = {part.expression: part.tensor for part in parts}
-    sums = {_primitive(a)[1]: (_primitive(a)[0], t) for a, t in exact.items() if isinstance(a, Add)}
-    roots = {part.expression.base: part for part in parts if isinstance(part.expression, Pow)}
-    return exact, sums, roots, {t: e for e, t in exact.items() if isinstance(e, Add)}
-
-
-def _shortened(e: Expr, part: Expr, tensor: Tensor) -> Expr | None:
-    """``e`` with the terms or factors of ``part``, if they are among its own, under their name."""
-    if isinstance(e, Add) and isinstance(part, Add):
-        for sign in (1, -1):
-            terms = {sign * term for term in part.args}
-            if terms < {*e.args}:
-                return sign * tensor + Add(*(term for term in e.args if term not in terms))
-    if isinstance(e, Mul) and isinstance(part, Mul):
-        powers = e.as_powers_dict()
-        ratios = [powers[base] / power for base, power in part.as_powers_dict().items()]
-        if all(ratio.is_number and ratio >= 1 for ratio in ratios):
-            return tensor * e / part
-    return None
-
-
-def _with_own_sums(e: Add, definitions: Mapping[Tensor, Add]) -> Expr:
-    """``u - Sum(u, N)/N`` where the terms of a part ``u`` stand among those of the whole."""
-    for total in _reductions_in(e):
-        own = definitions.get(total.operand)
-        if own is not None and {*own.args} < {*e.args}:
-            return total.operand + Add(*(term for term in e.args if term not in own.args))
-    return e
-
-
-def _primitive(e: Add) -> tuple[Expr, Expr]:
-    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
-    ``-e``.
-    """
-    content, primitive = e.primitive()
-    if primitive.could_extract_minus_sign():
-        return -content, Add(*(-term for term in primitive.args))
-    return content, primitive

@@ -23,8 +23,10 @@ from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
 from derive.range.bounds import Bounds
 from derive.range.scaled import Scales
+from derive.values.aliases import resolved
 from derive.values.equations import table
-from derive.values.parts import Parts, Value, in_full, resolved, with_names
+from derive.values.naming import Value, in_full, with_names
+from derive.values.parts import Parts
 
 
 @dataclass(frozen=True)

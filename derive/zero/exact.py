@@ -41,8 +41,9 @@ from sympy import (
 from sympy.core.function import UndefinedFunction
 
 from derive.language.choices import without_gap
-from derive.zero.cases import SignTest, count_of_terms, independent, vanishes_by_cases
+from derive.zero.cases import SignTest, vanishes_by_cases
 from derive.zero.fractions import Budget, Fractions, TooLarge
+from derive.zero.independent_parts import count_of_terms, independent
 from derive.zero.positive import (
     LARGEST_PRIME,
     is_positive,

@@ -63,11 +63,15 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("powers[i] % 2 if s in self.signs else 1", "1"),
     ),
     ("derive.zero.cases", "vanishes_by_cases"): (("return False  # a case", "pass  # a case"),),
-    ("derive.zero.cases", "_under_one_sum"): (
+    ("derive.zero.independent_parts", "under_one_sum"): (
         ("if not rest.free_symbols & set(sums[0].variables)", "if True"),
     ),
-    ("derive.zero.cases", "_by_sizes"): (("if len({*limits}) < len(limits)", "if False"),),
-    ("derive.zero.cases", "independent"): (("if not f.free_symbols & bound", "if True"),),
+    ("derive.zero.independent_parts", "_by_sizes"): (
+        ("if len({*limits}) < len(limits)", "if False"),
+    ),
+    ("derive.zero.independent_parts", "independent"): (
+        ("if not f.free_symbols & bound", "if True"),
+    ),
     ("derive.zero.cases", "_vanishes"): (
         ("if between and case.has(*INFINITE)", "if case.has(*INFINITE)"),
         ("{**signs, asked: tuple(alike)}", "{**signs, asked: (side,)}"),
@@ -109,8 +113,8 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("(1 / content), {primitive: 1}", "1, {primitive: 1}"),
     ),
     # the second route
-    ("derive.proving.every_size", "_contracted"): (("and not other.has(variable)", ""),),
-    ("derive.proving.every_size", "_summed_term"): (
+    ("derive.proving.contraction", "_contracted"): (("and not other.has(variable)", ""),),
+    ("derive.proving.contraction", "_summed_term"): (
         ("count * outside * _numbered", "outside * _numbered"),
         ("else count * term", "else term"),
         (
@@ -118,14 +122,14 @@ BY_HAND: dict[tuple[str, str], Changes] = {
             "{v: v for v in factor.variables}",
         ),
     ),
-    ("derive.proving.every_size", "_first_free_number"): (("+ 1 for n", "for n"),),
-    ("derive.proving.every_size", "_connected"): (("if g[1] & own", "if False"),),
+    ("derive.proving.contraction", "_first_free_number"): (("+ 1 for n", "for n"),),
+    ("derive.proving.contraction", "_connected"): (("if g[1] & own", "if False"),),
     ("derive.proving.every_size", "IndexedForward._position"): (
         ("place * size + i - 1", "place + i - 1"),
     ),
     ("derive.proving.every_size", "IndexedForward._one_hot"): (("[e.operand + 1]", "[e.operand]"),),
     ("derive.proving.every_size", "IndexedForward._recounted"): (("raise NotShown", "str"),),
-    ("derive.proving.every_size", "_vanishes_under_sums"): (("if len(sums) == 1", "if sums"),),
+    ("derive.proving.contraction", "_vanishes_under_sums"): (("if len(sums) == 1", "if sums"),),
     # the first route
     ("derive.proving.small_batch", "SmallBatch._is_numbered_first"): (
         ("if inner > met.get(part, 0)", "if inner"),

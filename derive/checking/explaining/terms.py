@@ -32,7 +32,7 @@ from derive.closing.steps import Record
 from derive.language.identity import Identity
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
-from derive.values.parts import in_full
+from derive.values.naming import in_full
 
 MOST_TERMS = 60
 RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
