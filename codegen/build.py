@@ -54,7 +54,7 @@ from derive.notation.definition import IGNORE_INDEX, Definition, Statement
 from derive.notation.layout import Layout, layouts, layouts_of, plain
 from derive.notation.made_axes import known_sizes
 from derive.proving.forward_plan import forward_plan
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 
 ZERO = Number(Fraction(0))
 

@@ -27,7 +27,7 @@ from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way

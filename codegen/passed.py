@@ -12,7 +12,7 @@ from codegen.targets import targets
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
 from derive.presentation.document import Lines
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 from derive.running.writing import current
 
 # The modules that come with gradform; none is written before it was compared.

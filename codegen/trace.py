@@ -41,7 +41,7 @@ from derive.presentation.document import (
 )
 from derive.presentation.terminal import rendered
 from derive.proving.claim import ProvedGradient
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 from derive.range.bounds import Bounds
 from derive.range.scaled import Scales
 from derive.running.command import DONE, guarded

@@ -29,7 +29,7 @@ PUBLIC = {
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
     "Kept": "language.kept_labels",
-    "Proved": "proving.proof",
+    "Proved": "proving.proved",
     "NotationError": "language.errors",
     "QuestionError": "language.errors",
     "UndecidedError": "language.errors",

@@ -20,7 +20,8 @@ from derive.language.errors import UndecidedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
-from derive.proving.proof import LONGER, Proved, prove
+from derive.proving.proof import prove
+from derive.proving.proved import LONGER, Proved
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
 stages: tuple[tuple[Callable, type, type], ...] = (

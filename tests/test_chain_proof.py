@@ -11,9 +11,10 @@ from derive.chain.chain import Chain, derive_chain
 from derive.closing.closed_form import close
 from derive.language.errors import UnprovedError
 from derive.language.nodes import renamed
+from derive.proving.batch_sizes import batches_of
 from derive.proving.chain_proof import shown_adjoint
 from derive.proving.claim import Batch
-from derive.proving.proof import batches_of, prove
+from derive.proving.proof import prove
 
 N, C, M = Axis("N"), Axis("C"), Axis("M")
 

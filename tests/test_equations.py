@@ -11,7 +11,7 @@ from derive.language.nodes import OneHot, Sum
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.notation.forward import Forward
 from derive.notation.library import list_forwards
-from derive.proving.proof import batches_of
+from derive.proving.batch_sizes import batches_of
 from derive.values.equations import table
 from derive.values.relations import relations_of
 

@@ -109,7 +109,7 @@ def test_the_records_at_the_doors_are_frozen():
     from derive.closing.closed_form import ClosedForm
     from derive.closing.steps import Step as DerivationStep
     from derive.notation.definition import Definition
-    from derive.proving.proof import Proved
+    from derive.proving.proved import Proved
 
     doors = (Definition, Chain, ClosedForm, Proved, Program, DerivationStep, Emitted, Quality)
     for record in (*doors, *records(Value)):

@@ -6,7 +6,7 @@ from forwards import HEAD, told_apart
 
 import derive
 from derive.presentation.paths import branching, paths_to
-from derive.proving.proof import batches_of
+from derive.proving.batch_sizes import batches_of
 
 FORWARDS = told_apart()
 

@@ -16,9 +16,11 @@ from derive.language.identity import Identity
 from derive.language.nodes import ArrayNode, Max, Sum
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.proving import claim
+from derive.proving.batch_sizes import batches_of
 from derive.proving.claim import holds_for_every_size
 from derive.proving.every_size import IndexedForward
-from derive.proving.proof import Proofs, _are_the_same, batches_of, prove, proved_gradient
+from derive.proving.proof import Proofs, prove, proved_gradient
+from derive.proving.written_out import are_the_same as _are_the_same
 
 
 def form_of(name):
@@ -277,7 +279,7 @@ def test_a_statement_is_taken_for_what_the_user_wrote_and_for_nothing_else():
     form = form_of("softmax")
     written = form.definition.by_name
     wrong = with_values(form, form.relations.by_name)
-    values = Proofs(wrong).values.by_name
+    values = Proofs(wrong).parts.definition.by_name
     assert written.keys() < values.keys()
     for value in wrong.relations.values:
         taken = written.get(value.tensor.name, value)

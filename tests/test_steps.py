@@ -6,7 +6,7 @@ from forwards import told_apart
 
 import derive
 from derive.language.symbols import axes_of
-from derive.proving.proof import batches_of
+from derive.proving.batch_sizes import batches_of
 
 FORWARDS = told_apart()
 

@@ -14,7 +14,8 @@ from derive.derivation import stages
 from derive.language.errors import UnprovedError
 from derive.presentation.document import Code, Prose
 from derive.presentation.terminal import words_of
-from derive.proving.proof import Proved, prove
+from derive.proving.proof import prove
+from derive.proving.proved import Proved
 
 RECORDS = (
     "Definition",

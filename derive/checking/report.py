@@ -14,7 +14,7 @@ from derive.checking.numbers.counterexample import Counterexample, rows
 from derive.checking.numbers.further import Agreement
 from derive.formulas.text import formula as written
 from derive.language.symbols import is_constant
-from derive.proving.proof import in_words as proof_in_words
+from derive.proving.proved import in_words as proof_in_words
 
 MOST_DIFFERENCES = 8
 LONGEST_NUMBER = 24

@@ -17,7 +17,7 @@ from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
 from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.presentation.terminal import rendered
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 from derive.running.command import DONE, WRONG, add_force, add_limit, guarded, say
 from derive.running.limits import Doing, Stage, limited, seconds_of
 from derive.running.progress import told

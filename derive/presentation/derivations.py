@@ -20,7 +20,7 @@ from derive.language.nodes import Sum, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.presentation.document import Block, Derivation, Equation, Equations
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 
 # Rules that multiply out and collect: a reader follows several of them at once.
 ROUTINE = frozenset({"distribute", "linear", "constant factor", "nested sums"})

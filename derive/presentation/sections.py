@@ -35,7 +35,7 @@ from derive.presentation.document import (
 )
 from derive.presentation.paths import branching, paths_to
 from derive.presentation.small import small_batches
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 
 TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
     "The forward",

@@ -20,8 +20,9 @@ from derive.language.nodes import ArgMax, OneHot, Sum
 from derive.language.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
 from derive.notation.definition import Definition
 from derive.presentation.document import Block, Group, Matrix, Prose
-from derive.proving.proof import Proved, computed_again, inlined, without_parts
+from derive.proving.proved import Proved
 from derive.proving.small_batch import Entries, SmallBatch
+from derive.proving.written_out import computed_again, inlined, without_parts
 
 
 def small_batches(

@@ -22,7 +22,7 @@ from derive.language.choices import without_minus_infinity, written_in
 from derive.language.nodes import Peak, Sum, along
 from derive.language.symbols import axes_of, tensors_in
 from derive.notation.definition import Definition
-from derive.proving.proof import batches_of
+from derive.proving.batch_sizes import batches_of
 from derive.proving.small_batch import SmallBatch
 from derive.values.naming import Value, in_full
 from derive.values.relations import Relations

@@ -21,7 +21,7 @@ from derive.notation.library import files_read
 from derive.presentation import document_of
 from derive.presentation.document import Document
 from derive.presentation.markdown import markdown
-from derive.proving.proof import Proved
+from derive.proving.proved import Proved
 from derive.running.command import add_force, guarded
 from derive.running.writing import current, write_all
 

@@ -157,15 +157,15 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         (", *map(self.closed, read)", ""),
         ("if a.name in met and a is not adjoint", "if False"),
     ),
-    ("derive.proving.proof", "Proofs._respelled"): (
+    ("derive.proving.forward_in_parts", "ForwardInParts._respelled"): (
         ("if written is not None and own != written.expression:", "if False:"),
     ),
-    ("derive.proving.proof", "_is_computed_again"): (
+    ("derive.proving.written_out", "_is_computed_again"): (
         ("form.definition.by_name", "form.relations.by_name"),
     ),
     ("derive.proving.proof", "Proofs._by_steps"): (("return None", "continue"),),
-    ("derive.proving.proof", "batches_of"): (("> 0 for", ">= 0 for"),),
-    ("derive.proving.proof", "_are_the_same"): (
+    ("derive.proving.batch_sizes", "batches_of"): (("> 0 for", ">= 0 for"),),
+    ("derive.proving.written_out", "are_the_same"): (
         ("e.is_positive or None", "True"),
         ("entries.setdefault(e, ", "entries.setdefault(e.func, "),
     ),

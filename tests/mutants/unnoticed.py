@@ -6,6 +6,8 @@ SIGN = "it is only asked whether that is zero, or which sign it has: so is twice
 
 BOTH = "both sides of an equality are: so are both times 2"
 
+UNREAD = "the inputs are, in a list that is not read"
+
 DRAFTED = "of a draft the gradients are read, not the statements"
 
 UNNOTICED: dict[str, str] = {
@@ -40,9 +42,9 @@ UNNOTICED: dict[str, str] = {
     "derive.proving.every_size: IndexedForward.unfolded: wrong": SIGN,
     "derive.proving.small_batch: with_definitions: wrong": SIGN,
     "derive.proving.random_point: RandomPoint._real: wrong": "two such numbers are compared",
-    "derive.proving.proof: Proofs._respelled: wrong": "the inputs are, in a list that is not read",
-    "derive.proving.proof: inlined: wrong": BOTH,
-    "derive.proving.proof: without_parts: wrong": BOTH,
+    "derive.proving.forward_in_parts: ForwardInParts._respelled: wrong": UNREAD,
+    "derive.proving.written_out: inlined: wrong": BOTH,
+    "derive.proving.written_out: without_parts: wrong": BOTH,
     "derive.proving.proof: Proofs._in_parts: wrong": BOTH,
     "derive.chain.rules: _nowhere: off": "it has nothing to give",
     "derive.chain.rules: _nowhere: wrong": "twice nothing is nothing",

@@ -1,0 +1,57 @@
+"""The sizes of the small batches on which everything is proved: three, unlike each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from sympy import Integer
+
+from derive.language.errors import UnprovedError
+from derive.language.symbols import Axis, size_divisors
+from derive.notation.definition import Definition
+
+SMALL = (2, 3, 4)
+LARGEST = 12  # the most that is added to them
+MOST_FLAT = 8  # along an axis that others were flattened into
+MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds
+
+
+def batches_of(definition: Definition) -> list[dict[Axis, int]]:
+    """Three small batches: every axis takes each of 2, 3 and 4, neighbours never the same.
+
+    Where the mathematics divides by something that is not positive there, all sizes are larger.
+    """
+    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
+    for more in range(LARGEST):
+        batches = _batches(definition, more)
+        whole = [definition.sizes_from(batch) for batch in batches]
+        if all(d.xreplace(sizes) > 0 for sizes in whole for d in divisors):
+            return batches
+    raise UnprovedError(
+        f"{definition.name}: no small sizes were found at which {divisors[0]} is positive"
+    )
+
+
+def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
+    axes = definition.independent_axes
+    starts = range(len(SMALL) if axes else 1)
+    batches = []
+    for start in starts:
+        sizes = {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)}
+        for axis in reversed(axes[1:]):  # the first axis keeps its size: that is the batch
+            if _largest(definition, sizes) > MOST_ENTRIES:
+                sizes[axis] = SMALL[0]
+        for flat, parts in definition.flattened:
+            for part in reversed([p for p in parts if p in sizes]):
+                if definition.sizes_from(sizes)[flat] > MOST_FLAT:
+                    sizes[part] = SMALL[0]
+        batches.append({axis: Integer(size + more) for axis, size in sizes.items()})
+    return batches
+
+
+def _largest(definition: Definition, sizes: Mapping[Axis, int]) -> int:
+    """The entries of the largest tensor."""
+    tensors = [*definition.inputs, *(s.tensor for s in definition.statements)]
+    whole = definition.sizes_from(sizes)
+    return max(prod(whole[axis] for axis in t.home) for t in tensors)

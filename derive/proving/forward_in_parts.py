@@ -1,0 +1,93 @@
+"""The forward with its parts as statements: what the steps of a proof are taken on.
+
+In: a `ClosedForm`, and the small batches of its forward as it is written. Out: the definition in
+which every part is a statement, each statement proved to say what the user's says; its batches, and
+its chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from sympy import Expr, Piecewise, exp
+
+from derive.chain.chain import Chain, derive_chain
+from derive.closing.closed_form import ClosedForm
+from derive.language.choices import without_minus_infinity
+from derive.language.nodes import Peak
+from derive.language.symbols import tensors_in
+from derive.notation.definition import Definition, Statement
+from derive.proving.claim import Batch, Equality, Shown, proved_on
+from derive.proving.written_out import without_parts
+from derive.values.naming import in_full
+
+
+class ForwardInParts:
+    """The forward of ``form`` with its parts; its statements are proved on the batches of the
+    forward ``as_written``.
+    """
+
+    def __init__(self, form: ClosedForm, as_written: Sequence[Batch]):
+        self.form, self.as_written = form, as_written
+
+    @property
+    def definition(self) -> Definition:
+        """The forward with its parts as statements too. The definition of a value is the user's, in
+        which parts stand under their names, or what is proved to be equal to it.
+        """
+        return self._respelled[0]
+
+    @property
+    def respelled(self) -> list[Shown]:
+        """The statements that `definition` says in other words, each shown to be equal."""
+        return self._respelled[1]
+
+    @cached_property
+    def _respelled(self) -> tuple[Definition, list[Shown]]:
+        definition, values, equal = self.form.definition, [], []
+        for value in self.form.relations.values:
+            written = definition.by_name.get(value.tensor.name)
+            expression = value.expression
+            own = without_parts(expression, self.form.relations)
+            if written is not None and own != written.expression:
+                claim = Equality(definition, value.tensor.home, own, written.expression)
+                found = [proved_on(claim, batch) for batch in self.as_written]
+                if None in found:
+                    expression = written.expression
+                else:
+                    equal.append(Shown(value.tensor, [(claim, set().union(*found))]))
+            if value.tensor.name in self.form.relations.scales.made:
+                expression = self._unmasked(expression)
+            values.append(Statement(value.tensor, expression, definition.place))
+        return replace(definition, statements=tuple(values)), equal
+
+    def _unmasked(self, e: Expr) -> Expr:
+        """``e`` as a choice, if it is the exponential of one between a number and -oo."""
+        if not isinstance(e, exp):
+            return e
+        relations = self.form.relations
+        made = [part for part in relations.parts if part.tensor.name in relations.scales.made]
+        exponent = in_full(e.exp, [part for part in made if not isinstance(part.expression, Peak)])
+        whole = exp(exponent)  # a product where a logarithm stands in the exponent
+        chosen = without_minus_infinity(whole) if isinstance(whole, exp) else whole
+        return chosen if isinstance(chosen, Piecewise) else e
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        """The small batches of the forward with its parts."""
+        return [Batch(self.definition, batch.sizes) for batch in self.as_written]
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The chain of the forward with its parts, but for what is not met in it: other names for
+        parts, and what only scales have.
+        """
+        relations, met, statements = self.form.relations, set(), []
+        for s in reversed(self.definition.statements):
+            other = s.name in relations.aliases and s.name not in met
+            if not other and s.name not in relations.scales.made:
+                statements.append(s)
+                met |= {t.name for t in tensors_in(s.expression)}
+        return derive_chain(replace(self.definition, statements=tuple(reversed(statements))))
