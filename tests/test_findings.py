@@ -121,7 +121,7 @@ def test_nothing_is_found_where_there_is_nothing(forward):
 
 
 def test_what_is_found_and_not_true_is_not_reported(monkeypatch):
-    monkeypatch.setattr(sys.modules["derive.found.findings"], "total_vanishes", lambda *_: True)
+    monkeypatch.setattr(sys.modules["derive.found.findings"], "_total_vanishes", lambda *_: True)
     assert not found(Plain)
 
 

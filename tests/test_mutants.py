@@ -16,7 +16,7 @@ import derive
 from codegen.lowering.idioms import idioms
 from derive.chain.rules import rules
 from derive.closing.identities import elimination, identities, inversion
-from derive.range import scaled
+from derive.range import scale_rules
 
 TESTS = Path(__file__).parent
 ROOT = Path(derive.__file__).parents[1]
@@ -38,7 +38,7 @@ def entries():
     """The function of every entry of every table."""
     yield from ((i.name, i.rewrite) for i in (*identities, elimination, inversion))
     yield from ((node.__name__, rule.pullback) for node, rule in rules.items())
-    yield from ((kind.__name__, i.rewrite) for kind, i in scaled.identities.items())
+    yield from ((kind.__name__, i.rewrite) for kind, i in scale_rules.identities.items())
     yield from ((i.statement, i.rewrite) for i in idioms)
 
 

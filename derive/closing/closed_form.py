@@ -11,10 +11,10 @@ an exponential or a share is written, nor on what has a name. The chain of the f
 written is what the record begins with, and what is generated.
 
 1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
-   left;
+   left (``drafting.py``);
 2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
    the way;
-3. *factor*: what the terms have in common goes outside;
+3. *factor*: what the terms have in common goes outside (``simplifying.py``);
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
 5. *arrange*: what the statements have in common is computed once, what could overflow is written
@@ -32,26 +32,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Expr
 
 from derive.chain.chain import Adjoint, Chain, derive_chain
-from derive.closing.cost import Cost, additions, cost_of
+from derive.closing.cost import Cost, cost_of
+from derive.closing.drafting import Draft, draft_keeping, read_for
 from derive.closing.facts import Facts
-from derive.closing.identities import elimination, identities, inversion
-from derive.closing.rewriting import normal_form
-from derive.closing.risks import Preference, divisors, preference
-from derive.closing.stages import Arrangement, arranged, factored_out, safe
+from derive.closing.risks import Preference, preference
+from derive.closing.simplifying import Simplifier
+from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
-from derive.language.choices import written_in
-from derive.language.nodes import Reshaping, Sum, along, sums_in
-from derive.language.operations import is_contraction
+from derive.language.nodes import Sum
 from derive.language.symbols import (
-    Axis,
     Tensor,
     axes_of,
-    is_constant,
-    is_number_or_size,
     tensors_in,
 )
 from derive.notation.definition import Definition, Statement
@@ -59,9 +54,6 @@ from derive.running.limits import Stage, look
 from derive.values.relations import Relations, relations_of
 
 SEARCHED = 0.5  # of the time that is left, where there is a limit: the rest is for the proof
-LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
-
-gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 
 
 @dataclass(frozen=True)
@@ -145,59 +137,6 @@ class ClosedForm:
         return "\n".join(map(str, self.statements))
 
 
-@dataclass
-class Simplifier:
-    """What brings gradients to closed form, and what it has brought there: drafts that differ in
-    the names that they keep have most of their gradients in common. ``spelled`` is the chain of
-    the forward in its one spelling (``canonical.py``), in which every part is a statement.
-    ``eliminated``: something was to eliminate.
-    """
-
-    chain: Chain
-    spelled: Chain
-    knowledge: Facts
-    eliminate: bool
-    done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
-    eliminated: bool = False
-    arranged: dict[tuple, ClosedForm] = field(default_factory=dict)
-
-    @cached_property
-    def adjoints(self) -> list[Adjoint]:
-        """Those of all parts, and after them those of other names for parts: these have readers
-        only in the forward as it is written.
-        """
-        aliases = self.knowledge.relations.aliases
-        others = (a for a in self.chain.adjoints if a.of.name in aliases)
-        return [*self.spelled.adjoints, *others]
-
-    def closed(self, e: Expr, target: Tensor, record: Record) -> Expr:
-        """The closed form of ``e``, the gradient ``target``; its steps go to ``record``."""
-        if (e, target) not in self.done:
-            forms = _forms(e, target, self.knowledge, self.eliminate)
-            relations = self.knowledge.relations
-            best, own = min(
-                forms,
-                key=lambda form: (preference([(target, form[0])], relations), additions(form[0])),
-            )
-            self.done[e, target] = best, tuple(own.steps)
-            rules = {step.rule for _, tried in forms for step in tried.steps}
-            self.eliminated = self.eliminated or elimination.name in rules
-        closed, steps = self.done[e, target]
-        record.steps.extend(steps)
-        return closed
-
-
-@dataclass
-class Draft:
-    """One way of writing the backward: the closed form of every adjoint, and which of them keep
-    their name.
-    """
-
-    closed: dict[str, Expr]
-    kept: frozenset[str]
-    record: Record
-
-
 def close(chain: Chain) -> ClosedForm:
     """The cheapest closed form that is found for ``chain``: in a share of the time that is left,
     where there is a limit, and then said to be ``hurried``.
@@ -236,12 +175,6 @@ def _spelled(chain: Chain, relations: Relations) -> Chain:
     values = [value for value in relations.values if value.tensor.name not in left_out]
     statements = (Statement(value.tensor, value.expression, place) for value in values)
     return derive_chain(replace(chain.definition, statements=tuple(statements)))
-
-
-def total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
-    """Whether a gradient is found to sum to zero along ``axis``."""
-    total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)
-    return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
 
 
 def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
@@ -296,9 +229,9 @@ def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
     the statements share what they have in common, or after it, whichever comes out better.
     """
     knowledge, adjoints = simplifier.knowledge, simplifier.spelled.adjoints
-    drafted = _drafted(simplifier, kept)
+    drafted = draft_keeping(simplifier, kept)
     wanted = [adjoint for adjoint in adjoints if adjoint.of.role == "input"]
-    read = _read_for(wanted, drafted)
+    read = read_for(wanted, drafted)
     stated = [*(a for a in adjoints if a.name in read), *wanted]
     pairs = [(a.tensor, drafted.closed[a.name]) for a in stated]
     early = replace(drafted, record=Record([*drafted.record.steps]))
@@ -343,154 +276,6 @@ def _arranged(
     )
 
 
-def _read_for(wanted: list[Adjoint], drafted: Draft) -> set[str]:
-    """The kept gradients that some wanted one is computed from: that of a mask is not."""
-    wanted_names, read = {adjoint.name for adjoint in wanted}, set()
-    pending = [drafted.closed[name] for name in sorted(wanted_names)]
-    while pending:
-        new = {t.name for t in tensors_in(pending.pop())} & drafted.kept - wanted_names - read
-        pending += [drafted.closed[name] for name in sorted(new)]
-        read |= new
-    return read
-
-
-def _drafted(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
-    chain = simplifier.spelled
-    record, closed, keep = Record(), {}, set(kept)
-    contracted = _met_in_contractions(chain)
-    multiplied = _only_multiplied(chain)
-    for adjoint in simplifier.adjoints:
-        e = _inserted_in(
-            adjoint, simplifier, closed, keep - multiplied.get(adjoint.name, set()), record
-        )
-        e = simplifier.closed(e, adjoint.tensor, record)
-        e = _vanished(e, closed, adjoint, simplifier, record)
-        closed[adjoint.name] = e
-        wanted_whole = adjoint.name in contracted and _is_computed(e)
-        if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
-            keep.add(adjoint.name)
-    return Draft(closed, frozenset(keep), record)
-
-
-def _inserted_in(
-    adjoint: Adjoint,
-    simplifier: Simplifier,
-    closed: dict[str, Expr],
-    keep: set[str],
-    record: Record,
-) -> Expr:
-    """What the chain says of ``adjoint``, in the values of the forward and what is found so far; in
-    one step, where that is not what the forward says as it is written.
-    """
-    relations, target = simplifier.knowledge.relations, adjoint.tensor
-    written = simplifier.chain.by_name.get(adjoint.name, adjoint).expression
-    own, e = Record(), adjoint.expression
-    one = relations.resolved(e)
-    e = own.add(target, "unfold", e, one, "it is another name for what is known")
-    why = "the gradients found so far are inserted"
-    e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
-    if written == adjoint.expression:
-        record.steps.extend(own.steps)
-        return e
-    why += ", with the parts of the forward under their names"
-    return record.add(target, "spelling", written, e, why)
-
-
-def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record: Record) -> Expr:
-    """0 where the total of a gradient that keeps its name is found to be 0, else ``e``.
-
-    So is the gradient of a bias in front of a normalisation.
-    """
-    if not isinstance(e, Sum) or not isinstance(e.operand, Tensor) or e.operand.name not in closed:
-        return e
-    trial = Record()
-    inserted = _inserted(e, closed, set())
-    why = "the gradient, although it keeps its name, is inserted"
-    inserted = trial.add(adjoint.tensor, "chain rule", e, inserted, why)
-    if simplifier.closed(inserted, adjoint.tensor, trial) != 0:
-        return e
-    record.steps.extend(trial.steps)
-    return Integer(0)
-
-
-def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[tuple[Expr, Record]]:
-    """Closed forms of ``e``, each with its steps: multiplied out and factored again, or only
-    simplified where it stands.
-    """
-    rules = (inversion, elimination) if eliminate else (inversion,)
-    multiplied_out, together = Record(), Record()
-    expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
-    expanded = factored_out(expanded, target, multiplied_out)
-    gathered = normal_form(e, target, rules + gentle, knowledge, together)
-    outside = Record([*together.steps])
-    forms = [(expanded, multiplied_out), (factored_out(gathered, target, outside), outside)]
-    for form, record in [*forms]:
-        cancelled, why = Record([*record.steps]), "the forward has a name for it"
-        named = knowledge.relations.with_values(form)
-        if divisors(form) and named != form:
-            named = cancelled.add(target, "definition", form, named, why)
-            named = normal_form(named, target, rules + gentle, knowledge, cancelled)
-            forms.append((factored_out(named, target, cancelled), cancelled))
-    return [*forms, (gathered, together)]
-
-
-def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
-    """``e`` with the adjoints that keep no name of their own replaced by their closed forms."""
-    return written_in(
-        e,
-        {
-            t: along(closed[t.name], t)
-            for t in tensors_in(e)
-            if t.name in closed and t.name not in keep and t.role == "adjoint"
-        },
-    )
-
-
-def _met_in_contractions(chain: Chain) -> set[str]:
-    """The adjoints that are an operand of a matrix product, which wants them as a whole, also
-    where they are counted anew before, or multiplied by a constant.
-    """
-    met = {
-        t.name
-        for adjoint in chain.adjoints
-        for node in sums_in(adjoint.expression)
-        if is_contraction(node)
-        for t in tensors_in(node)
-        if t.role == "adjoint"
-    }
-    for adjoint in reversed(chain.adjoints):
-        if adjoint.name not in met:
-            continue
-        if isinstance(adjoint.expression, Reshaping):
-            met |= {t.name for t in tensors_in(adjoint.expression) if t.role == "adjoint"}
-        varying = [f for f in Mul.make_args(adjoint.expression) if not is_constant(f)]
-        if len(varying) == 1 and isinstance(varying[0], Tensor):  # what is constant goes outside
-            met = met - {adjoint.name} | {varying[0].name}
-    return met
-
-
-def _only_multiplied(chain: Chain) -> dict[str, set[str]]:
-    """For every adjoint that is a number times another one, which nothing else reads, that one:
-    its name would say nothing.
-    """
-    readers = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression))
-    found = {}
-    for adjoint in chain.adjoints:
-        rest = adjoint.expression.as_coeff_Mul(rational=True)[1]
-        if isinstance(rest, Tensor) and readers[rest.name] == 1:
-            found[adjoint.name] = {rest.name}
-    return found
-
-
-def _has_contraction(e: Expr) -> bool:
-    return any(map(is_contraction, sums_in(e)))
-
-
-def _is_computed(e: Expr) -> bool:
-    """Whether there is anything to compute: not for a tensor with numbers in front of it."""
-    return isinstance(e, Add) or sum(not is_number_or_size(f) for f in Mul.make_args(e)) > 1
-
-
 def _worth_trying(chain: Chain) -> list[str]:
     """Adjoints with several uses, as large as what is next to them, which might be cheaper under
     a name than inserted twice.
@@ -508,8 +293,3 @@ def _worth_trying(chain: Chain) -> list[str]:
     places = _places(chain, {a.name for a in chain.adjoints if a.of.role == "input"})
     computed = (a for a in chain.adjoints if not isinstance(a.expression.as_coeff_Mul()[1], Tensor))
     return [a.name for a in computed if places[a.name] > 1 and is_largest(a)]
-
-
-def with_statements(form: ClosedForm, statements) -> ClosedForm:
-    """The same derivation with other statements: for tests that break it on purpose."""
-    return replace(form, statements=tuple(statements))

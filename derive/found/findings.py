@@ -20,16 +20,19 @@ from pathlib import Path
 from sympy import Expr, Integer
 
 from derive.chain.chain import Adjoint, Chain, derive_chain, up_to
-from derive.closing.closed_form import ClosedForm, ClosedStatement, draft, total_vanishes
-from derive.closing.steps import Fact, Step
+from derive.closing.closed_form import ClosedForm, ClosedStatement, draft
+from derive.closing.identities import elimination, identities
+from derive.closing.rewriting import normal_form
+from derive.closing.steps import Fact, Record, Step
 from derive.found.matrix_example import AxisSum, MatrixProduct, recognised_products
 from derive.language.errors import UnprovedError
-from derive.language.nodes import ArrayNode
+from derive.language.nodes import ArrayNode, Sum
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
-from derive.proving.proof import ProvedGradient, proved_gradient
+from derive.proving.claim import ProvedGradient
+from derive.proving.proof import proved_gradient
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,12 @@ def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> b
     return name not in moving and all(name in unmoved.get(other, ()) for other in moving)
 
 
+def _total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
+    """Whether a gradient is found to sum to zero along ``axis``."""
+    total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)
+    return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
+
+
 def _balanced(form: ClosedForm, wanted: Collection[str] | None) -> Iterator[Balance]:
     """Gradients that sum to zero along an axis; of equal ones the last."""
     seen: set[tuple[Expr, Axis]] = set()
@@ -163,7 +172,7 @@ def _balanced(form: ClosedForm, wanted: Collection[str] | None) -> Iterator[Bala
             seen.add((closed, axis))
             if wanted is not None and adjoint.name not in wanted:
                 continue
-            if not total_vanishes(form, adjoint, axis):
+            if not _total_vanishes(form, adjoint, axis):
                 continue
             moved = draft(derive_chain(_shifted(form.definition, adjoint.of, axis)))
             shift = moved.chain.adjoints[-1]

@@ -6,7 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, cosh, exp, expand, log, nan, zoo
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Expr,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Mul,
+    Piecewise,
+    Pow,
+    cosh,
+    exp,
+    expand,
+    log,
+    nan,
+    zoo,
+)
 
 from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
 from derive.language.symbols import Tensor, is_number_or_size, tensors_in
@@ -113,3 +131,22 @@ def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
     if len(values) != 2 or any(value.has(Piecewise, nan, zoo) for value in values):
         return False
     return choice == extreme(*values, largest=largest)
+
+
+def extremes_joined(e: Expr) -> Expr:
+    """``e`` with max(a, b) + min(a, b) = a + b used, and like terms under logarithms collected."""
+    for node in sorted(e.atoms(Piecewise), key=lambda node: node.sort_key()):
+        if is_extreme(node):
+            values = [value for value, _ in node.args]
+            other = extreme(*values, largest=False)
+            joined = expand(e.xreplace({node: Add(*values) - other}))
+            if joined.count_ops() < e.count_ops():
+                e = joined
+    return e
+
+
+def limits(exponent: Expr, condition: Basic) -> bool:
+    """Whether an exponent is at most a number where the condition holds."""
+    if not isinstance(condition, (Ge, Gt, Le, Lt)):
+        return False
+    return expand(exponent - condition.lts + condition.gts).is_number

@@ -83,6 +83,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "test_position.py",
     ),
     "derive.closing.closed_form": (*REST, "test_canonical.py", "test_findings.py"),
+    "derive.closing.simplifying": (*REST, "test_canonical.py", "test_findings.py"),
+    "derive.closing.drafting": (*REST, "test_canonical.py", "test_findings.py"),
     "derive.closing.stages": (*REST, "test_canonical.py", "test_findings.py"),
     "derive.closing.rewriting": REST,
     "derive.closing.facts": (
@@ -108,6 +110,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.recomputation": REST,
     "derive.closing.cost": REST,
     "derive.range.scaled": ("test_bounds.py", "test_line_proof.py", "test_stability.py", *REST),
+    "derive.range.scale_rules": (
+        "test_bounds.py",
+        "test_line_proof.py",
+        "test_stability.py",
+        *REST,
+    ),
     "derive.closing.risks": ("test_risks.py", "test_bounds.py", *REST),
     "derive.range.bounds": ("test_bounds.py",),
     "derive.range.exponents": ("test_bounds.py", "test_stability.py", *REST),

@@ -26,7 +26,6 @@ UNNOTICED: dict[str, str] = {
     "derive.zero.cases: _factored: wrong": SIGN,
     "derive.closing.closed_form: draft: wrong": DRAFTED,
     "derive.closing.closed_form: ClosedForm.draft: wrong": DRAFTED,
-    "derive.closing.closed_form: with_statements: wrong": "what breaks with it is broken twice",
     "derive.closing.sharing: _products_in: wrong": "twice a product has the same factors",
     "derive.closing.recomputation: computed_again: wrong": FILTER,
     "derive.range.scaled: Scales.risks: wrong": "they are only counted",
