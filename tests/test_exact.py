@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Abs, Eq, IndexedBase, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt, tanh
 
-from derive.zero.exact import Indicator, ZeroTest, is_zero
+from derive.zero.exact import ZeroTest, is_zero
+from derive.zero.indicator import Indicator
 
 x, y, z, a = sympy.symbols("x y z a", real=True)
 p, q = sympy.symbols("p q", positive=True)

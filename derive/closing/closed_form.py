@@ -44,11 +44,7 @@ from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.nodes import Sum
-from derive.language.symbols import (
-    Tensor,
-    axes_of,
-    tensors_in,
-)
+from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.running.limits import Stage, look
 from derive.values.relations import Relations, relations_of

@@ -15,12 +15,7 @@ from derive.closing.steps import Record
 from derive.language.choices import written_in
 from derive.language.nodes import Reshaping, Sum, along, sums_in
 from derive.language.operations import is_contraction
-from derive.language.symbols import (
-    Tensor,
-    is_constant,
-    is_number_or_size,
-    tensors_in,
-)
+from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
 

@@ -17,9 +17,7 @@ from derive.closing.rewriting import normal_form
 from derive.closing.risks import divisors, preference
 from derive.closing.stages import factored_out
 from derive.closing.steps import Record, Step
-from derive.language.symbols import (
-    Tensor,
-)
+from derive.language.symbols import Tensor
 
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import (
-    Expr,
-    Integer,
-    Mul,
-    Ne,
-    Piecewise,
-)
+from sympy import Expr, Integer, Mul, Ne, Piecewise
 
 from derive.language.choices import zero_unless
 from derive.language.errors import NotationError

@@ -29,8 +29,9 @@ from derive.proving.every_size import IndexedForward, NotShown
 from derive.proving.random_point import RandomPoint
 from derive.proving.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.running.limits import look
-from derive.zero.exact import Indicator, ZeroTest
+from derive.zero.exact import ZeroTest
 from derive.zero.fractions import TooLarge
+from derive.zero.indicator import Indicator
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sympy import (
-    Dummy,
-    Expr,
-    Indexed,
-    IndexedBase,
-    Integer,
-    KroneckerDelta,
-    Mul,
-    Symbol,
-)
+from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol
 
 from derive.language.choices import with_args
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum

@@ -35,7 +35,7 @@ from sympy.logic.boolalg import And, Not, Or
 from derive.language.choices import Branches, Compared
 from derive.language.traversal import parts_of
 from derive.proving.small_batch import LargestOf
-from derive.zero.exact import Indicator
+from derive.zero.indicator import Indicator
 
 ROUNDING = 4 * float_info.epsilon  # relative, of one operation
 SAFE = 100  # times the bound of rounding: the functions are as good as their library

@@ -36,7 +36,7 @@ from derive.language.nodes import (
 from derive.language.symbols import Axis, Tensor, axes_of, ordered
 from derive.language.traversal import parts_of
 from derive.notation.definition import Definition
-from derive.zero.exact import Indicator
+from derive.zero.indicator import Indicator
 
 Index = tuple[int, ...]
 Entries = dict[Index, Expr]

@@ -14,21 +14,7 @@ from copy import copy
 from functools import wraps
 from typing import TypeVar
 
-from sympy import (
-    Add,
-    Expr,
-    Function,
-    Mul,
-    Not,
-    Piecewise,
-    Pow,
-    S,
-    cosh,
-    exp,
-    expand,
-    log,
-    sinh,
-)
+from sympy import Add, Expr, Function, Mul, Not, Piecewise, Pow, S, cosh, exp, expand, log, sinh
 
 from derive.language.nodes import Reduction, Reshaping, Sum
 from derive.language.symbols import Tensor, tensors_in

@@ -8,15 +8,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from sympy import (
-    Add,
-    Dummy,
-    Expr,
-    Indexed,
-    Mul,
-    Pow,
-    Symbol,
-)
+from sympy import Add, Dummy, Expr, Indexed, Mul, Pow, Symbol
 from sympy import Sum as SymbolicSum
 
 

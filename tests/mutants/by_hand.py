@@ -54,10 +54,12 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("codegen.lowering.pieces", "_joined"): ((" or b != 0", ""),),
     ("codegen.lowering.pieces", "_lowest_at_edge"): (('(op == "<=")', "True"),),
     # the zero test: what it may not call zero, and what it must
-    ("derive.zero.exact", "ZeroTest._note_share"): (("lcm(", "max("),),
-    ("derive.zero.exact", "ZeroTest._signed"): (("(-symbol if flip else symbol)", "symbol"),),
-    ("derive.zero.exact", "ZeroTest._choice"): (("(1 - holds) * value", "value"),),
-    ("derive.zero.exact", "ZeroTest._generator"): (("if known == args", "if True"),),
+    ("derive.zero.indeterminates", "Indeterminates._note_share"): (("lcm(", "max("),),
+    ("derive.zero.indeterminates", "Indeterminates._signed"): (
+        ("(-symbol if flip else symbol)", "symbol"),
+    ),
+    ("derive.zero.indeterminates", "Indeterminates._choice"): (("(1 - holds) * value", "value"),),
+    ("derive.zero.indeterminates", "Indeterminates._generator"): (("if known == args", "if True"),),
     ("derive.zero.exact", "ZeroTest._reduced"): (
         ("and s.group not in groups", ""),
         ("powers[i] % 2 if s in self.signs else 1", "1"),

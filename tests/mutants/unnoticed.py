@@ -11,11 +11,11 @@ UNREAD = "the inputs are, in a list that is not read"
 DRAFTED = "of a draft the gradients are read, not the statements"
 
 UNNOTICED: dict[str, str] = {
-    "derive.zero.exact: ZeroTest._may_be_equal: always": FILTER,
-    "derive.zero.exact: ZeroTest._fingerprint: off": FILTER,
-    "derive.zero.exact: ZeroTest._marked: off": FILTER,
+    "derive.zero.fingerprints: Fingerprints.may_be_equal: always": FILTER,
+    "derive.zero.fingerprints: Fingerprints.of: off": FILTER,
+    "derive.zero.fingerprints: Fingerprints._marked: off": FILTER,
     "derive.zero.exact: ZeroTest._differs_from_zero: never": FILTER,
-    "derive.zero.exact: _without_squares: wrong": SIGN,
+    "derive.zero.indeterminates: _without_squares: wrong": SIGN,
     "derive.language.choices: replaced_finally: wrong": SIGN,
     "derive.zero.independent_parts: under_one_sum: wrong": SIGN,
     "derive.zero.independent_parts: _with_symbols: wrong": SIGN,

@@ -15,7 +15,7 @@ from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import indexed_axis
 from derive.language.symbols import Tensor
 from derive.proving.small_batch import LargestOf, SmallBatch, indicators
-from derive.zero.exact import Indicator
+from derive.zero.indicator import Indicator
 
 MOST_SCALARS = 30  # for more of them it takes too long
 AGREES = 1e-30

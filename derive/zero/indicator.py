@@ -1,0 +1,22 @@
+"""The entries of a one-hot of unknown index, as symbols."""
+
+from __future__ import annotations
+
+from sympy import Expr, Symbol
+
+
+class Indicator(Symbol):
+    """0 or 1; of the indicators of one ``group``, each of its own ``place``, at most one is 1.
+
+    The entries of a one-hot of unknown index, which may be that of the largest of some ``values``.
+    """
+
+    __slots__ = ("group", "place", "values")
+
+    def __new__(cls, place: int, group: str, values: tuple[Expr, ...] = ()):
+        self = Symbol.__xnew__(cls, f"{group}, {place}", integer=True, nonnegative=True)
+        self.place, self.group, self.values = place, group, values
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.place, self.group, self.values), {}
