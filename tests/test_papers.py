@@ -16,13 +16,9 @@ from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqr
 
 import derive
 from derive.formulas.entries import ArgMaxOf, Chosen, entry
-from derive.formulas.latex import (
-    formula_lines,
-    latex_formula,
-    latex_name,
-    latex_text,
-    width,
-)
+from derive.formulas.latex import latex_formula
+from derive.formulas.latex_lines import formula_lines, width
+from derive.formulas.latex_names import latex_name, latex_text
 from derive.language.nodes import ArrayNode, Flatten, Max, OneHot, Sum
 from derive.language.symbols import Axis, Tensor
 from derive.presentation.document import (

@@ -7,16 +7,15 @@ only what LaTeX, KaTeX and MathJax all know. No text of a user reaches one unesc
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
-from sympy import Add, Expr, Function, Mul, Pow, Symbol
-from sympy.core.alphabets import greeks
+from sympy import Add, Expr, Function, Pow, Symbol
 from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.formulas.latex_names import gradient_name, latex_name, named
 from derive.formulas.text import (
     LARGEST_DIVISOR,
     OfChoices,
@@ -29,32 +28,16 @@ from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Axis, Tensor
 
 SIGNS = {"Sum": r"\sum", "Max": r"\max", "Peak": r"\max", "ArgMax": r"\arg\max"}
-CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
-GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
-GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda
-ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
-ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "|": r"$|$",
-    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
-}
 
 OPERATORS = frozenset({"exp", *accepted_latex_functions})
-FUNCTIONS = {f"\\{name}" for name in ("exp", "log", "tanh", "min", "max", "arg")}
 WORD = r"\\mathrm\{\w[\w\\][^{}]*\}"
 WORD_AT_END = re.compile(rf"{WORD}([_^]\{{[^{{}}]*\}})?$")
 WORD_AT_START = re.compile(rf"(\\mathrm\{{d\}})?{WORD}")
-INVISIBLE = {"mathrm", "mathbf", "left", "right", "bigl", "bigr", "frac", "displaystyle", "text"}
-INVISIBLE |= {"sqrt", "hat", "begin", "end", "cases", "small", "footnotesize"}
 
 
 def latex_formula(e: Expr) -> str:
     """``e`` in LaTeX's mathematics, on one line and without dollars."""
-    return _Latex({"order": "none"}).doprint(e)
+    return FormulaPrinter({"order": "none"}).doprint(e)
 
 
 def latex_statements(equations: Iterable[tuple[Tensor, Expr]]) -> str:
@@ -64,56 +47,7 @@ def latex_statements(equations: Iterable[tuple[Tensor, Expr]]) -> str:
     return f"$$\n\\begin{{aligned}}\n{inside}\n\\end{{aligned}}\n$$"
 
 
-def latex_text(text: str) -> str:
-    """Words, of which nothing is a command any more."""
-    return "".join(map(_character, re.sub(r"\s+", " ", text)))
-
-
-def _character(character: str) -> str:
-    if character.isascii():
-        return ESCAPES.get(character, character if character.isprintable() else " ")
-    greek = _greek(character)
-    if greek:
-        return f"${greek}$"
-    plain, *marks = unicodedata.normalize("NFKD", character)
-    if plain.isascii() and plain.isprintable() and set(marks) <= set(ACCENTS):
-        accents = "".join(f"\\{ACCENTS[mark]}{{" for mark in marks)
-        return f"{accents}{ESCAPES.get(plain, plain)}{'}' * len(marks)}"
-    return rf"\texttt{{U+{ord(character):04X}}}"
-
-
-def _greek(character: str) -> str | None:
-    size, _, letter = unicodedata.name(character, "").removeprefix("GREEK ").partition(" LETTER ")
-    name = letter.lower()
-    return GREEK.get(name if size == "SMALL" else name.capitalize())
-
-
-def latex_name(name: str) -> str:
-    r"""A name as one symbol: ``x``, ``\hat{x}``, ``W^{(1)}``, ``\alpha``, ``\mathrm{inv\_std}``."""
-    if not name.isascii():
-        runs = re.findall(r"[\x00-\x7f]+|.", name)
-        return "".join(
-            rf"\mathrm{{{latex_text(run)}}}" if run.isascii() else _sign(run) for run in runs
-        )
-    if len(name) == 1:
-        return name
-    if name in GREEK:
-        return GREEK[name]
-    if re.fullmatch("[A-Za-z]hat", name):
-        return rf"\hat{{{name[0]}}}"
-    layer = re.fullmatch(r"([A-Za-z])(\d+)", name)
-    if layer:
-        return rf"{layer[1]}^{{({layer[2]})}}"
-    return rf"\mathrm{{{latex_text(name)}}}"
-
-
-def gradient_name(name: str) -> str:
-    r"""``\mathrm{d}x`` for ``dx``; of a longer word the letters stay together."""
-    split = name.startswith("d") and len(name) > 1
-    return rf"\mathrm{{d}}{latex_name(name[1:])}" if split else latex_name(name)
-
-
-class _Latex(OfChoices, LatexPrinter):
+class FormulaPrinter(OfChoices, LatexPrinter):
     """SymPy's printer with our tensors and nodes, and the order of `derive.formulas.text`."""
 
     printmethod = "_latex_of_a_derivation"  # no node prints itself here
@@ -243,31 +177,6 @@ class _Latex(OfChoices, LatexPrinter):
         return rf"\arg\max\left({', '.join(map(self._print, e.args))}\right)"
 
 
-def named(function: str) -> str:
-    return rf"\mathrm{{{latex_text(function)}}}"
-
-
-def text_in_formula(text: str) -> str:
-    r"""Words inside of a formula; what is not a plain character stands outside of ``\text``, where
-    LaTeX, KaTeX and MathJax agree on how it is written.
-    """
-    signs = {"_": r"\_", "*": r"{\ast}", "<": "<", ">": ">", "\\": r"\backslash ", "|": r"\vert "}
-    parts = re.split(r"([^A-Za-z0-9 ,.;:()=+/'?!\[\]-])", re.sub(r"\s+", " ", text))
-    return "".join(
-        rf"\text{{{part}}}" if i % 2 == 0 else signs.get(part) or _sign(part)
-        for i, part in enumerate(parts)
-        if part
-    )
-
-
-def _sign(sign: str) -> str:
-    if sign == "$":
-        return r"\text{\textdollar}"  # Markdown would end the formula at a dollar
-    if sign.isascii():
-        return f"\\{sign}" if sign in "{}&#%" else r"\cdot "
-    return _greek(sign) or rf"\text{{{_character(sign)}}}"
-
-
 def parts_of_product(e: Expr):
     """What stands in a fraction, or None, and the factors beside it: sums and brackets do not
     stand above the line, unless a bracket is all there is.
@@ -294,112 +203,3 @@ def separator(left: str, right: str) -> str:
         return r"\,"
     word = WORD_AT_END.search(left) or WORD_AT_START.match(right)
     return r" \cdot " if word or right[:1].isdigit() else r"\,"
-
-
-def width(tex: str) -> int:
-    """About how many letters wide a formula is."""
-    letters = 0
-    while (start := tex.find(r"\frac{")) >= 0:
-        above, rest = _group(tex, start + 5)
-        below, rest = _group(tex, rest)
-        letters += max(width(above), width(below))
-        tex = tex[:start] + tex[rest:]
-    for token in re.findall(r"\\[A-Za-z]+|\\.|[^{}_^&\s\\]", tex):
-        if token[0] != "\\":
-            letters += 2 if token in "+-=" else 1
-        elif token[1:] not in INVISIBLE:
-            letters += len(token) - 1 if token in FUNCTIONS else 1
-    return letters
-
-
-def _group(tex: str, start: int) -> tuple[str, int]:
-    """What stands between the brace at ``start`` and its partner, and where it ends."""
-    depth = 0
-    for brace in re.finditer(r"(?<!\\)[{}]", tex[start:]):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            end = start + brace.end()
-            return tex[start + 1 : end - 1], end
-    raise ValueError(f"unbalanced braces: {tex}")
-
-
-def formula_lines(e: Expr, room: int) -> list[str]:
-    """``e`` on as many lines as it needs to be no wider than ``room``, as far as it can be broken:
-    at signs and between factors. Brackets that end on another line have a fixed size.
-    """
-    lines: list[str] = []
-    for piece in _pieces(e, room):
-        if lines and width(lines[-1]) + width(piece) <= room:
-            lines[-1] += f" {piece}"
-        else:
-            lines.append(re.sub(r"^\\,", r"\\cdot ", piece) if lines else piece)
-    return lines
-
-
-def _pieces(e: Expr, room: int) -> list[str]:
-    """What ``e`` is broken into, signs included."""
-    whole = latex_formula(e)
-    if width(whole) <= room:
-        return [whole]
-    if isinstance(e, Add):
-        return _terms(e, room)
-    if e.is_Mul and e.as_coeff_Mul()[0].is_negative:
-        inner = _pieces(-e, room) if not isinstance(-e, Add) else _bracket(-e, room)
-        return [f"-{inner[0]}", *inner[1:]]
-    if e.is_Mul:
-        return _product(e, room)
-    if isinstance(e, Reduction):
-        sign = latex_formula(e).split("} ", 1)[0] + "}"
-        inner = _bracket(e.operand, room)
-        return [f"{sign} {inner[0]}", *inner[1:]]
-    if isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_positive:
-        *inner, last = _bracket(e.base, room)
-        return [*inner, f"{last}^{{{e.exp}}}"]
-    if isinstance(e, Function) and len(e.args) == 1 and "{\\left(" in whole:
-        inner = _bracket(e.args[0], room)
-        return [whole.split("{\\left(", 1)[0] + inner[0], *inner[1:]]
-    return [whole]
-
-
-def _terms(e: Add, room: int) -> list[str]:
-    pieces: list[str] = []
-    for sign, term in signed_terms(e):
-        first, *rest = _pieces(term, room) if not isinstance(term, Add) else _bracket(term, room)
-        shown = f"{sign} {first}" if pieces else f"{sign if sign == '-' else ''}{first}"
-        pieces += [shown, *rest]
-    return pieces
-
-
-def _product(e: Mul, room: int) -> list[str]:
-    fraction, factors = parts_of_product(e)
-    printer = _Latex({"order": "none"})
-    groups: list[list[str]] = []
-    if fraction and not factors:  # a bracket over something
-        above, below = fraction
-        if isinstance(above[0], Add):
-            fraction, factors = ([], below), above
-    if fraction and width(printer.fraction(*fraction)) <= room:
-        groups.append([printer.fraction(*fraction)])
-    elif fraction:
-        *inner, last = _bracket(Mul(*fraction[1]), room)
-        groups += [[printer.factor(f, False)] for f in fraction[0]]
-        groups.append([*inner, f"{last}^{{-1}}"])
-    for factor in factors:
-        last = factor is factors[-1]
-        text = printer.factor(factor, last)
-        if width(text) <= room:
-            groups.append([text])
-        elif isinstance(factor, Add) or (isinstance(factor, Reduction) and not last):
-            groups.append(_bracket(factor, room))
-        else:
-            groups.append(_pieces(factor, room))
-    pieces = groups[0]
-    for group in groups[1:]:
-        pieces += [f"{separator(pieces[-1], group[0])}{group[0]}", *group[1:]]
-    return pieces
-
-
-def _bracket(e: Expr, room: int) -> list[str]:
-    first, *rest = _pieces(e, room)
-    *rest, last = [rf"\bigl({first}", *rest]
-    return [*rest, rf"{last}\bigr)"]

@@ -8,13 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from sympy import Add, Basic, Expr, Function, Integer, Piecewise, Pow, Rational, Symbol, true
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.formulas.mathml_elements import (
+    APPLY,
+    ARROW,
+    DOT,
+    INVISIBLE_TIMES,
+    MINUS,
+    brackets,
+    closed,
+    fraction,
+    identifier,
+    indicator,
+    leaf,
+    listed,
+    operator,
+    row,
+    subscript,
+    table,
+    with_children,
+)
 from derive.formulas.text import (
     RELATIONS,
     OfChoices,
@@ -27,99 +46,43 @@ from derive.formulas.words import Side, parts_of
 from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
 from derive.language.symbols import Along, Axis, Tensor
 
-DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
 FUNCTIONS = {"sign": "sgn", "LargestOf": "max", "Min": "min", "Max": "max"}
-TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
 EVERYTHING_BINDS_TIGHTER = PRECEDENCE["Lambda"]
 
 
 def mathml(e: Side) -> str:
     """``e`` as a ``<math>`` element in display style; a string is taken for a name."""
-    return _closed([_element(e)])
+    return closed([_element(e)])
 
 
 def inline(e: Basic) -> str:
     """``e`` as a ``<math>`` element within a line of text."""
-    return _closed([_element(e)], display="inline")
+    return closed([_element(e)], display="inline")
 
 
 def equation(left: Side, right: Side) -> str:
     """``left = right`` as one ``<math>`` element."""
-    return _closed([_element(left), _operator("="), _element(right)])
+    return closed([_element(left), operator("="), _element(right)])
 
 
 def matrix(name: Side, rows: Iterable[Iterable[Expr]]) -> str:
     """``name`` and its entries between brackets."""
-    entries = _table([[_element(e) for e in row] for row in rows], displaystyle="true")
-    brackets = _row(_operator("["), entries, _operator("]"))
-    return _closed([_element(name), _operator("="), brackets])
-
-
-def _closed(children: Iterable[Element], display: str = "block") -> str:
-    math = _with(Element("math", {"display": display}), children)
-    return tostring(math, encoding="unicode", short_empty_elements=False)
+    entries = table([[_element(e) for e in row] for row in rows], displaystyle="true")
+    bracketed = row(operator("["), entries, operator("]"))
+    return closed([_element(name), operator("="), bracketed])
 
 
 def _element(e: Side) -> Element:
     if isinstance(e, tuple):
-        return _row(*map(_part, parts_of(e)))
-    return _name(e) if isinstance(e, str) else _MathML().doprint(e)
+        return row(*map(_part, parts_of(e)))
+    return identifier(e) if isinstance(e, str) else _MathML().doprint(e)
 
 
 def _part(part: str | Basic) -> Element:
     """Of words: text stands upright, with its spaces."""
     if not isinstance(part, str):
         return _element(part)
-    return _leaf("mtext", part.replace(" ", "\u00a0"))
-
-
-def _leaf(tag: str, text: str, **attributes: str) -> Element:
-    element = Element(tag, attributes)
-    element.text = text
-    return element
-
-
-def _with(element: Element, children: Iterable[Element]) -> Element:
-    element.extend(children)
-    return element
-
-
-def _row(*children: Element) -> Element:
-    return children[0] if len(children) == 1 else _with(Element("mrow"), children)
-
-
-def _operator(sign: str, **attributes: str) -> Element:
-    return _leaf("mo", sign, **attributes)
-
-
-def _name(text: str) -> Element:
-    """A browser slants a name of one letter; the style sheet does so to longer ones."""
-    return _leaf("mi", text) if len(text) == 1 else _leaf("mi", text, **{"class": "name"})
-
-
-def _brackets(inside: Element, left: str = "(", right: str = ")") -> Element:
-    """Brackets grow where there is something to grow with: Chromium leaves gaps beside others."""
-    tall = any(element.tag in TALL for element in inside.iter())
-    grows = {} if tall else {"stretchy": "false"}
-    return _row(_operator(left, **grows), inside, _operator(right, **grows))
-
-
-def _listed(elements: Iterable[Element], sign: str = ",") -> Element:
-    parts: list[Element] = []
-    for element in elements:
-        parts += [_operator(sign), element] if parts else [element]
-    return _row(*parts)
-
-
-def _table(rows: Iterable[Iterable[Element]], **attributes: str) -> Element:
-    def cells(row):
-        return [_with(Element("mtd"), [element]) for element in row]
-
-    return _with(Element("mtable", attributes), [_with(Element("mtr"), cells(r)) for r in rows])
-
-
-def _subscript(base: Element, below: Element) -> Element:
-    return _with(Element("msub"), [base, below])
+    return leaf("mtext", part.replace(" ", "\u00a0"))
 
 
 def _binds(e: Basic) -> int:
@@ -139,7 +102,7 @@ def _ends_in_a_sum(term: Expr) -> bool:
 
 class _MathML(OfChoices):
     printmethod = "_mathml_element"  # no node prints itself here
-    emptyPrinter = staticmethod(lambda e: _leaf("mtext", str(e)))
+    emptyPrinter = staticmethod(lambda e: leaf("mtext", str(e)))
 
     def doprint(self, expr) -> Element:
         return self._print(expr)
@@ -147,7 +110,7 @@ class _MathML(OfChoices):
     def _held(self, e: Basic, level: int) -> Element:
         """``e``, in brackets unless it binds more tightly than ``level``."""
         shown = self._print(e)
-        return shown if _binds(e) > level else _brackets(shown)
+        return shown if _binds(e) > level else brackets(shown)
 
     # Atoms
 
@@ -155,51 +118,51 @@ class _MathML(OfChoices):
         """An entry of a tensor."""
         name, index = entry_of(e)
         if not index:
-            return _name(name)
-        return _subscript(_name(name), _listed(_leaf("mn", number) for number in index))
+            return identifier(name)
+        return subscript(identifier(name), listed(leaf("mn", number) for number in index))
 
     def _print_Chosen(self, e: Chosen) -> Element:
         place, number = map(self._print, e.args)
-        return _indicator(_row(place, _operator("="), number))
+        return indicator(row(place, operator("="), number))
 
     def _print_ArgMaxOf(self, e: ArgMaxOf) -> Element:
-        sign = _leaf("mi", "arg\u2009max", mathvariant="normal")
-        return _row(sign, _operator(APPLY), _brackets(_listed(map(self._print, e.args))))
+        sign = leaf("mi", "arg\u2009max", mathvariant="normal")
+        return row(sign, operator(APPLY), brackets(listed(map(self._print, e.args))))
 
     def _print_Tensor(self, e: Tensor) -> Element:
         if e.axes == e.home:
-            return _name(e.name)
-        return _subscript(_name(e.name), _listed(map(self._print, e.axes)))
+            return identifier(e.name)
+        return subscript(identifier(e.name), listed(map(self._print, e.axes)))
 
     def _print_Axis(self, e: Axis) -> Element:
-        return _name(e.name)
+        return identifier(e.name)
 
     def _print_Along(self, e: Along) -> Element:
-        return _listed(map(self._print, e.axes))
+        return listed(map(self._print, e.axes))
 
     def _print_Integer(self, e: Integer) -> Element:
-        number = _leaf("mn", str(abs(int(e))))
-        return _row(_operator(MINUS, form="prefix"), number) if e < 0 else number
+        number = leaf("mn", str(abs(int(e))))
+        return row(operator(MINUS, form="prefix"), number) if e < 0 else number
 
     def _print_Rational(self, e: Rational) -> Element:
         if e.is_negative:
-            return _row(_operator(MINUS, form="prefix"), self._print(-e))
+            return row(operator(MINUS, form="prefix"), self._print(-e))
         short = decimal(Fraction(int(e.p), int(e.q))) if e.q > 64 else None
         if short:
-            return _leaf("mn", short)
-        return _fraction(_leaf("mn", str(e.p)), _leaf("mn", str(e.q)))
+            return leaf("mn", short)
+        return fraction(leaf("mn", str(e.p)), leaf("mn", str(e.q)))
 
     def _print_Float(self, e) -> Element:
-        return _leaf("mn", str(e))
+        return leaf("mn", str(e))
 
     def _print_Exp1(self, e) -> Element:
-        return _leaf("mi", "e")
+        return leaf("mi", "e")
 
     def _print_Pi(self, e) -> Element:
-        return _leaf("mi", "\u03c0")
+        return leaf("mi", "\u03c0")
 
     def _print_Infinity(self, e) -> Element:
-        return _leaf("mi", "\u221e")
+        return leaf("mi", "\u221e")
 
     # Arithmetic
 
@@ -207,20 +170,20 @@ class _MathML(OfChoices):
         parts: list[Element] = []
         for i, (sign, term) in enumerate(signed_terms(e)):
             if parts:
-                parts.append(_operator(MINUS if sign == "-" else "+"))
+                parts.append(operator(MINUS if sign == "-" else "+"))
             elif sign == "-":
-                parts.append(_operator(MINUS, form="prefix"))
+                parts.append(operator(MINUS, form="prefix"))
             shown = self._held(term, PRECEDENCE["Add"])
             open_end = i < len(e.args) - 1 and _ends_in_a_sum(term)
-            parts.append(_brackets(shown) if open_end else shown)
-        return _row(*parts)
+            parts.append(brackets(shown) if open_end else shown)
+        return row(*parts)
 
     def _print_Mul(self, e: Expr) -> Element:
         if e.as_coeff_Mul()[0].is_negative:
-            return _row(_operator(MINUS, form="prefix"), self._held(-e, PRECEDENCE["Add"]))
+            return row(operator(MINUS, form="prefix"), self._held(-e, PRECEDENCE["Add"]))
         above, below = numerator_and_denominator(e)
         top = self._product(ordered_factors(above))
-        return _fraction(top, self._product(ordered_factors(below))) if below else top
+        return fraction(top, self._product(ordered_factors(below))) if below else top
 
     def _product(self, factors: list[Expr]) -> Element:
         if len(factors) < 2:
@@ -229,62 +192,62 @@ class _MathML(OfChoices):
         for i, factor in enumerate(factors):
             sum_at_the_end = isinstance(factor, Reduction) and i == len(factors) - 1
             if parts:
-                parts.append(_operator(INVISIBLE_TIMES if sum_at_the_end else DOT))
+                parts.append(operator(INVISIBLE_TIMES if sum_at_the_end else DOT))
             number = factor.is_Rational and factor.is_positive
             bare = sum_at_the_end or number
             parts.append(self._print(factor) if bare else self._held(factor, PRECEDENCE["Mul"]))
-        return _row(*parts)
+        return row(*parts)
 
     def _print_Pow(self, e: Pow) -> Element:
         if e.exp.is_Rational and e.exp.is_negative:
             return self._print_Mul(e)
         if e.exp.is_Rational and e.exp.p == 1 and e.exp.q == 2:
-            return _with(Element("msqrt"), [self._print(e.base)])
+            return with_children(Element("msqrt"), [self._print(e.base)])
         if e.exp.is_Rational and e.exp.p == 1:
-            return _with(Element("mroot"), [self._print(e.base), _leaf("mn", str(e.exp.q))])
+            return with_children(Element("mroot"), [self._print(e.base), leaf("mn", str(e.exp.q))])
         base = self._held(e.base, PRECEDENCE["Pow"])
-        return _with(Element("msup"), [base, self._print(e.exp)])
+        return with_children(Element("msup"), [base, self._print(e.exp)])
 
     # Functions and choices
 
     def _print_Function(self, e: Function) -> Element:
         name = type(e).__name__
-        arguments = _listed(map(self._print, e.args))
-        return _row(
-            _leaf("mi", FUNCTIONS.get(name, name), mathvariant="normal"),
-            _operator(APPLY),
-            _brackets(arguments),
+        arguments = listed(map(self._print, e.args))
+        return row(
+            leaf("mi", FUNCTIONS.get(name, name), mathvariant="normal"),
+            operator(APPLY),
+            brackets(arguments),
         )
 
     _print_Min = _print_Max = _print_MinMaxBase = _print_Function  # those of SymPy
 
     def _print_Abs(self, e) -> Element:
-        return _brackets(self._print(e.args[0]), "|", "|")
+        return brackets(self._print(e.args[0]), "|", "|")
 
     def _kept(self, label: Element) -> Element:
-        return _indicator(_row(label, _leaf("mtext", "\u00a0is kept")))
+        return indicator(row(label, leaf("mtext", "\u00a0is kept")))
 
     def _choice(self, e: Piecewise) -> Element:
         def case(value, condition):
             if condition is true:
-                return [self._print(value), _leaf("mtext", "otherwise")]
-            return [self._print(value), _row(_leaf("mtext", "if\u00a0"), self._print(condition))]
+                return [self._print(value), leaf("mtext", "otherwise")]
+            return [self._print(value), row(leaf("mtext", "if\u00a0"), self._print(condition))]
 
-        rows = _table([case(*pair.args) for pair in e.args], **{"class": "cases"})
-        return _row(_operator("{"), rows)
+        rows = table([case(*pair.args) for pair in e.args], **{"class": "cases"})
+        return row(operator("{"), rows)
 
     def _print_Relational(self, e: Relational) -> Element:
         sign = RELATIONS.get(e.rel_op, e.rel_op)
-        return _row(self._print(e.lhs), _operator(sign), self._print(e.rhs))
+        return row(self._print(e.lhs), operator(sign), self._print(e.rhs))
 
     def _print_And(self, e) -> Element:
-        return _listed(map(self._condition, e.args), "\u2227")
+        return listed(map(self._condition, e.args), "\u2227")
 
     def _print_Or(self, e) -> Element:
-        return _listed(map(self._condition, e.args), "\u2228")
+        return listed(map(self._condition, e.args), "\u2228")
 
     def _print_Not(self, e) -> Element:
-        return _row(_operator("\u00ac"), self._held(e.args[0], PRECEDENCE["Not"]))
+        return row(operator("\u00ac"), self._held(e.args[0], PRECEDENCE["Not"]))
 
     def _condition(self, e: Basic) -> Element:
         return self._held(e, PRECEDENCE["And"])
@@ -292,30 +255,30 @@ class _MathML(OfChoices):
     # Array nodes
 
     def _print_Sum(self, e: Reduction) -> Element:
-        return self._reduced(e, _operator("\u2211"))
+        return self._reduced(e, operator("\u2211"))
 
     def _print_Max(self, e) -> Element:
         # SymPy's maximum of several arguments has the same class name as ours along an axis.
         if not isinstance(e, Reduction):
             return self._print_Function(e)
-        return self._reduced(e, _operator("max", movablelimits="true", form="prefix"))
+        return self._reduced(e, operator("max", movablelimits="true", form="prefix"))
 
     def _print_ArgMax(self, e: Reduction) -> Element:
-        return self._reduced(e, _operator("arg\u2009max", movablelimits="true", form="prefix"))
+        return self._reduced(e, operator("arg\u2009max", movablelimits="true", form="prefix"))
 
     def _reduced(self, e: Reduction, sign: Element) -> Element:
-        under = _with(Element("munder"), [sign, self._print(e.args[1])])
-        return _row(under, self._held(e.operand, PRECEDENCE["Add"]))
+        under = with_children(Element("munder"), [sign, self._print(e.args[1])])
+        return row(under, self._held(e.operand, PRECEDENCE["Add"]))
 
     def _print_MinusInfinity(self, e: Symbol) -> Element:
-        return _row(_operator("\u2212"), _leaf("mi", "\u221e"))
+        return row(operator("\u2212"), leaf("mi", "\u221e"))
 
     def _print_Position(self, e: Position) -> Element:
-        return _subscript(_leaf("mi", "index", mathvariant="normal"), self._print(e.axis))
+        return subscript(leaf("mi", "index", mathvariant="normal"), self._print(e.axis))
 
     def _print_OneHot(self, e: OneHot) -> Element:
         label = self._print(e.operand)
-        return _indicator(_row(label, _operator("="), self._print(e.axis)))
+        return indicator(row(label, operator("="), self._print(e.axis)))
 
     def _print_Flatten(self, e: Reshaping) -> Element:
         return self._counted(e, "flat")
@@ -324,24 +287,13 @@ class _MathML(OfChoices):
         return self._counted(e, "apart")
 
     def _counted(self, e: Reshaping, name: str) -> Element:
-        before, after = (_listed(map(self._print, axes), DOT) for axes in (e.axes, e.into))
-        sign = _subscript(
-            _leaf("mi", name, mathvariant="normal"), _row(before, _operator(ARROW), after)
+        before, after = (listed(map(self._print, axes), DOT) for axes in (e.axes, e.into))
+        sign = subscript(
+            leaf("mi", name, mathvariant="normal"), row(before, operator(ARROW), after)
         )
-        return _row(sign, _operator(APPLY), _brackets(self._print(e.operand)))
+        return row(sign, operator(APPLY), brackets(self._print(e.operand)))
 
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
-        parts = _listed(map(self._print, e.args))
-        name = _leaf("mi", type(e).__name__, mathvariant="normal")
-        return _row(name, _operator(APPLY), _brackets(parts))
-
-
-def _fraction(above: Element, below: Element) -> Element:
-    return _with(Element("mfrac"), [above, below])
-
-
-def _indicator(condition: Element) -> Element:
-    """1 where the condition holds, else 0."""
-    slanted = Element("mspace", {"width": "0.1em"})  # a capital leans into the bracket
-    inside = _row(condition, slanted)
-    return _row(_leaf("mn", "1", **{"class": "indicator"}), _brackets(inside, "[", "]"))
+        parts = listed(map(self._print, e.args))
+        name = leaf("mi", type(e).__name__, mathvariant="normal")
+        return row(name, operator(APPLY), brackets(parts))

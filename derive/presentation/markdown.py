@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Basic
 
-from derive.formulas.latex import latex_formula, width
+from derive.formulas.latex import latex_formula
+from derive.formulas.latex_lines import width
 from derive.formulas.words import Words, parts_of
 from derive.presentation.document import (
     Block,

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Expr
 
-from derive.formulas.latex import formula_lines, latex_formula, latex_text, text_in_formula, width
+from derive.formulas.latex import latex_formula
+from derive.formulas.latex_lines import formula_lines, width
+from derive.formulas.latex_names import latex_text, text_in_formula
 from derive.formulas.words import Side, Words, parts_of
 from derive.presentation.document import (
     Block,

@@ -5,24 +5,24 @@ Changes = tuple[tuple[str, str], ...]
 BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.chain.rules", "_nowhere"): (("return []", "return [(node.operand, upstream)]"),),
     # what does not vary along an axis
-    ("derive.closing.identities", "_move_out"): (
+    ("derive.closing.sum_rules", "move_out"): (
         ("not axes_of(f) & carried", "not axes_of(f) >= carried"),
         (
             "summed(Mul(*inside), node.axes",
             "summed(Mul(*inside), sorted(axes_of(Mul(*inside)), key=str)",
         ),
     ),
-    ("derive.closing.identities", "_reshaped_back"): (
+    ("derive.closing.sum_rules", "reshaped_back"): (
         ("and node.axes == inner.into and node.into == inner.axes", ""),
     ),
-    ("derive.closing.identities", "_reshaped_outside"): (
+    ("derive.closing.sum_rules", "reshaped_outside"): (
         ("not axes_of(f) & set(node.binds)", "True"),
         ("if not outside or any(axes_of(f) & set(node.brings) for f in outside)", "if not outside"),
     ),
-    ("derive.closing.identities", "_reshaped_total"): (
+    ("derive.closing.sum_rules", "reshaped_total"): (
         ("if not set(inner.brings) <= set(node.axes)", "if not set(inner.brings) & set(node.axes)"),
     ),
-    ("derive.closing.identities", "_cancel"): ((">= 1", ">= -1"),),
+    ("derive.closing.product_rules", "cancel"): ((">= 1", ">= -1"),),
     ("derive.closing.choice_rules", "choose_once"): (
         ("[condition for _, condition in f.args] == conditions", "len(f.args) == len(conditions)"),
     ),

@@ -58,6 +58,8 @@ PROVED = ("test_proof.py", "test_hard_forwards.py", "test_exact.py")
 # A module, and the tests that watch it.
 ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.identities": ("test_identities.py", *REST),
+    "derive.closing.product_rules": ("test_identities.py", *REST),
+    "derive.closing.sum_rules": ("test_identities.py", *REST),
     "derive.closing.choice_rules": ("test_identities.py", *REST),
     "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),

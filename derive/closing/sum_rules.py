@@ -1,0 +1,90 @@
+"""How sums, and what is counted anew, are rewritten: split, nested, and known by name or as facts.
+
+The identities that these are, with the conditions under which they hold, stand in the table of
+``identities.py``, which also says what a rewrite receives and returns.
+"""
+
+from __future__ import annotations
+
+from sympy import Add, Mul
+
+from derive.language.nodes import Reshaping, Sum, summed
+from derive.language.symbols import axes_of
+
+
+def linear(node, knowledge):
+    if isinstance(node, Sum) and isinstance(node.operand, Add):
+        size = knowledge.relations.size
+        return Add(*(summed(term, node.axes, size) for term in node.operand.args))
+    return None
+
+
+def move_out(node, knowledge):
+    if not isinstance(node, Sum):
+        return None
+    carried = set(node.axes)
+    factors = Mul.make_args(node.operand)
+    outside = [f for f in factors if not axes_of(f) & carried]
+    inside = [f for f in factors if axes_of(f) & carried]
+    if not outside:
+        return None
+    return Mul(*outside) * summed(Mul(*inside), node.axes, knowledge.relations.size)
+
+
+def nest(node, knowledge):
+    if isinstance(node, Sum) and isinstance(node.operand, Sum):
+        return Sum.over(node.operand.operand, node.axes + node.operand.axes)
+    return None
+
+
+def reshaped_back(node, knowledge):
+    if isinstance(node, Reshaping) and isinstance(node.operand, Reshaping):
+        inner = node.operand
+        if type(node) is not type(inner) and node.axes == inner.into and node.into == inner.axes:
+            return inner.operand
+    return None
+
+
+def reshaped_outside(node, knowledge):
+    if not isinstance(node, Reshaping):
+        return None
+    factors = Mul.make_args(node.operand)
+    outside = [f for f in factors if not axes_of(f) & set(node.binds)]
+    if not outside or any(axes_of(f) & set(node.brings) for f in outside):
+        return None
+    return Mul(*outside) * node.on(Mul(*(f for f in factors if f not in outside)))
+
+
+def reshaped_total(node, knowledge):
+    if not isinstance(node, Sum) or not isinstance(node.operand, Reshaping):
+        return None
+    inner = node.operand
+    if not set(inner.brings) <= set(node.axes):
+        return None
+    others = [axis for axis in node.axes if axis not in inner.brings]
+    if set(inner.binds) & set(others):
+        return None
+    return Sum.over(inner.operand, [*others, *inner.binds])
+
+
+def recognise(node, knowledge):
+    if isinstance(node, Sum):
+        return knowledge.relations.recognitions.get(node)
+    return None
+
+
+def known(node, knowledge):
+    if not isinstance(node, Sum):
+        return None
+    found = knowledge.fact(node)
+    if found is not None or len(node.axes) == 1:
+        return found
+    for axis in node.axes:  # Sum(c*f, C, N) = Sum(c*Sum(f, C), N) where c does not vary along C
+        factors = Mul.make_args(node.operand)
+        inside = Mul(*(f for f in factors if axis in axes_of(f)))
+        inner = knowledge.fact(Sum.over(inside, [axis])) if axis in axes_of(inside) else None
+        if inner is not None:
+            outside = Mul(inner, *(f for f in factors if axis not in axes_of(f)))
+            others = [other for other in node.axes if other != axis]
+            return summed(outside, others, knowledge.relations.size)
+    return None

@@ -1,0 +1,96 @@
+r"""Names and words in LaTeX: no text of a user reaches a document unescaped."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from sympy.core.alphabets import greeks
+
+CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
+GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
+GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda
+ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
+ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
+}
+
+
+def latex_text(text: str) -> str:
+    """Words, of which nothing is a command any more."""
+    return "".join(map(_character, re.sub(r"\s+", " ", text)))
+
+
+def _character(character: str) -> str:
+    if character.isascii():
+        return ESCAPES.get(character, character if character.isprintable() else " ")
+    greek = _greek(character)
+    if greek:
+        return f"${greek}$"
+    plain, *marks = unicodedata.normalize("NFKD", character)
+    if plain.isascii() and plain.isprintable() and set(marks) <= set(ACCENTS):
+        accents = "".join(f"\\{ACCENTS[mark]}{{" for mark in marks)
+        return f"{accents}{ESCAPES.get(plain, plain)}{'}' * len(marks)}"
+    return rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def _greek(character: str) -> str | None:
+    size, _, letter = unicodedata.name(character, "").removeprefix("GREEK ").partition(" LETTER ")
+    name = letter.lower()
+    return GREEK.get(name if size == "SMALL" else name.capitalize())
+
+
+def latex_name(name: str) -> str:
+    r"""A name as one symbol: ``x``, ``\hat{x}``, ``W^{(1)}``, ``\alpha``, ``\mathrm{inv\_std}``."""
+    if not name.isascii():
+        runs = re.findall(r"[\x00-\x7f]+|.", name)
+        return "".join(
+            rf"\mathrm{{{latex_text(run)}}}" if run.isascii() else _sign(run) for run in runs
+        )
+    if len(name) == 1:
+        return name
+    if name in GREEK:
+        return GREEK[name]
+    if re.fullmatch("[A-Za-z]hat", name):
+        return rf"\hat{{{name[0]}}}"
+    layer = re.fullmatch(r"([A-Za-z])(\d+)", name)
+    if layer:
+        return rf"{layer[1]}^{{({layer[2]})}}"
+    return rf"\mathrm{{{latex_text(name)}}}"
+
+
+def gradient_name(name: str) -> str:
+    r"""``\mathrm{d}x`` for ``dx``; of a longer word the letters stay together."""
+    split = name.startswith("d") and len(name) > 1
+    return rf"\mathrm{{d}}{latex_name(name[1:])}" if split else latex_name(name)
+
+
+def named(function: str) -> str:
+    return rf"\mathrm{{{latex_text(function)}}}"
+
+
+def text_in_formula(text: str) -> str:
+    r"""Words inside of a formula; what is not a plain character stands outside of ``\text``, where
+    LaTeX, KaTeX and MathJax agree on how it is written.
+    """
+    signs = {"_": r"\_", "*": r"{\ast}", "<": "<", ">": ">", "\\": r"\backslash ", "|": r"\vert "}
+    parts = re.split(r"([^A-Za-z0-9 ,.;:()=+/'?!\[\]-])", re.sub(r"\s+", " ", text))
+    return "".join(
+        rf"\text{{{part}}}" if i % 2 == 0 else signs.get(part) or _sign(part)
+        for i, part in enumerate(parts)
+        if part
+    )
+
+
+def _sign(sign: str) -> str:
+    if sign == "$":
+        return r"\text{\textdollar}"  # Markdown would end the formula at a dollar
+    if sign.isascii():
+        return f"\\{sign}" if sign in "{}&#%" else r"\cdot "
+    return _greek(sign) or rf"\text{{{_character(sign)}}}"
