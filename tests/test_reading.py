@@ -21,13 +21,14 @@ from derive.language.symbols import Along, Axis, Tensor, axes_of
 from derive.notation.definition import Definition
 from derive.notation.layout import layouts_of
 from derive.reading import NotUnderstood, read
+from derive.reading.broadcasting import placed
 from derive.reading.names import Names
 from derive.reading.notation import CALLS, uses_notation
+from derive.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
 from derive.reading.program import Program
 from derive.reading.refusals import Refusal
 from derive.reading.source import Source
-from derive.reading.values import Space, Value, placed
-from derive.reading.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
+from derive.reading.values import Space, Value
 
 N, C = Axis("N"), Axis("C")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of .T of a vector

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from derive import forward_from
 from derive.reading import NotUnderstood, Reading, read
 from derive.reading.notation import CALLS
-from derive.reading.vocabulary import BUILTINS, FILLS, OPERATIONS
+from derive.reading.operations.vocabulary import BUILTINS, FILLS, OPERATIONS
 
 DEFINITIONS = {
     name: forward_from(name).definition for name in ("batch_norm", "softmax_nll", "linear", "mlp")

@@ -4,11 +4,11 @@ In: a text, and the `Definition` whose names stand in it.
 Out: a `Reading`: claims, each an expression in named axes; or `NotUnderstood`, with the place.
 
 source.py        the text, bounded and parsed; refusals.py: where and why something is not read
-names.py         what a name means; vocabulary.py: what a call means
-values.py        an expression with torch's dimensions; operations.py and the tables of torch's
-                 functions: functions, reductions, shaping, making, products, picking
+names.py         what a name means; operations: what a call of torch's means
+values.py        an expression with torch's dimensions; broadcasting.py: values that meet
 notation.py      the project's own nodes; indexing.py, expressions.py: what a syntax node means
 lines.py, memory.py, program.py   several lines: assignments, and what shares its storage
+unread.py        the syntax that is not read, with what to write
 reader.py        all of it: a text becomes claims
 """
 

@@ -11,30 +11,17 @@ from typing import Any
 
 from sympy import Eq, Expr, Ne, pi
 
-from derive.reading import functions as arithmetic
-from derive.reading.functions import SYMPYS, chosen, related
+from derive.reading.broadcasting import added, multiplied, negated, pointwise
 from derive.reading.indexing import indexed
 from derive.reading.names import Names, exact
 from derive.reading.notation import CALLS, Notation
-from derive.reading.operations import Dtype, Extremes, Operation
-from derive.reading.picking import compared_to_ignored, equal_to_count
-from derive.reading.products import matmul
-from derive.reading.refusals import Refusal, Unplaced, printable
-from derive.reading.source import Source
-from derive.reading.values import (
-    COUNT,
-    IGNORED,
-    INDEX,
-    MASK,
-    NUMBER,
-    Space,
-    Value,
-    added,
-    multiplied,
-    negated,
-    pointwise,
-)
-from derive.reading.vocabulary import (
+from derive.reading.operations import functions as arithmetic
+from derive.reading.operations.choosing import chosen, related
+from derive.reading.operations.entries import Dtype, Extremes, Operation
+from derive.reading.operations.functions import SYMPYS
+from derive.reading.operations.picking import compared_to_ignored, equal_to_count
+from derive.reading.operations.products import matmul
+from derive.reading.operations.vocabulary import (
     ATTRIBUTES,
     BUILTINS,
     DTYPES,
@@ -47,6 +34,10 @@ from derive.reading.vocabulary import (
     meant,
     operation,
 )
+from derive.reading.refusals import Refusal, Unplaced, printable
+from derive.reading.source import Source
+from derive.reading.unread import FOREIGN, NO_OPERATORS
+from derive.reading.values import COUNT, IGNORED, INDEX, MASK, NUMBER, Space, Value
 
 
 class Expressions:
@@ -289,13 +280,6 @@ BINARY: Mapping[type, Callable] = {
     ast.BitAnd: _both,
     ast.BitOr: _either,
 }
-NO_OPERATORS = {
-    ast.BitXor: ("^ is no power", "a power is written with **: x**2"),
-    ast.FloorDiv: ("// rounds", "write /"),
-    ast.Mod: ("% is not read", "write the formula without it"),
-    ast.LShift: ("<< is not read", "write the formula without it"),
-    ast.RShift: (">> is not read", "write the formula without it"),
-}
 READERS: Mapping[type, Callable] = {
     ast.Constant: Expressions._constant,
     ast.Name: Expressions._name,
@@ -307,17 +291,4 @@ READERS: Mapping[type, Callable] = {
     ast.Attribute: Expressions._attribute,
     ast.Call: Expressions._call,
     ast.Subscript: Expressions._subscript,
-}
-FOREIGN = {
-    ast.Lambda: ("a function of one's own is not read", "write the expression itself"),
-    ast.NamedExpr: (":= is not read", "give it a line of its own"),
-    ast.IfExp: ("if is not read in an expression", "write torch.where(x > 0, a, b)"),
-    ast.BoolOp: ("and, or are not read", "write (x > 0) & (x < 1)"),
-    ast.ListComp: ("a comprehension is not read", "write it with tensors"),
-    ast.SetComp: ("a comprehension is not read", "write it with tensors"),
-    ast.DictComp: ("a comprehension is not read", "write it with tensors"),
-    ast.GeneratorExp: ("a comprehension is not read", "write it with tensors"),
-    ast.JoinedStr: ("text is not read", "write one expression in tensors"),
-    ast.Starred: ("* in front of a value is not read", "write the values out"),
-    ast.Slice: ("a slice is not read here", "write x[:, None]"),
 }

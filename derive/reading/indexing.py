@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from derive.language.symbols import Axis, Tensor
-from derive.reading.operations import Extremes, integer
-from derive.reading.picking import picked
+from derive.reading.operations.entries import Extremes, integer
+from derive.reading.operations.picking import picked
+from derive.reading.operations.shaping import relaid
 from derive.reading.refusals import Refusal
-from derive.reading.shaping import relaid
 from derive.reading.values import COUNT, INDEX, MASK, NUMBER, Space, Value
 
 FIRST = "0"  # the only entry of a dimension of size 1

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from derive.language.symbols import Tensor
 from derive.reading.names import FORWARD, Names
-from derive.reading.operations import same_shape
+from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Misaligned, Mismatch, Refusal, printable
 from derive.reading.source import Source
 from derive.reading.values import NUMBER, Space, Value
@@ -119,3 +120,20 @@ def stored_in(cell: Cell):
     if not isinstance(x, Value) or x.kind == NUMBER:
         return x
     return Value(x.expression, x.dims, x.kind, x.by_name, x.extent, x.storage or cell)
+
+
+def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:
+    """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
+    places that fit.
+    """
+    true = names.gradient(of, space)
+    own = [space.size(axis) for axis in value.axes]
+    places = zip(reversed(value.dims), reversed(names.dims(of)), strict=False)
+    sizes = [[axis and space.size(axis) for axis in pair] for pair in places]
+    fits = value.by_name or all(one == other for one, other in sizes)
+    if fits and own == [space.size(axis) for axis in true.axes]:
+        axes = iter(value.axes)
+        dims = tuple(None if axis is None else next(axes) for axis in value.dims)
+        met = true.expression.along(value.axes)
+        return Value(met, dims, by_name=value.by_name, storage=FORWARD)
+    return true

@@ -10,9 +10,9 @@ from sympy import Integer
 from derive.language.kept_labels import with_ignored
 from derive.language.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
 from derive.language.symbols import Axis, axes_of
-from derive.reading.functions import maximum, minimum, where
 from derive.reading.names import Names
-from derive.reading.picking import hot, indices, kept_of
+from derive.reading.operations.choosing import maximum, minimum, where
+from derive.reading.operations.picking import hot, indices, kept_of
 from derive.reading.refusals import Refusal
 from derive.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
 

@@ -13,17 +13,15 @@ from sympy import Expr
 
 from derive.language.symbols import Tensor, is_number_or_size
 from derive.reading.expressions import BINARY, Expressions
-from derive.reading.functions import subtracted, where
-from derive.reading.indexing import advanced, items_of
 from derive.reading.lines import assigned_in, check_annotation, writes
-from derive.reading.memory import Cell, Memory, Version, stored_in
-from derive.reading.names import FORWARD, Names
-from derive.reading.operations import same_shape
-from derive.reading.picking import picked, written
+from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
+from derive.reading.names import Names
+from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Mismatch, Refusal, printable
-from derive.reading.shaping import expanded
 from derive.reading.source import Source
-from derive.reading.values import MASK, NUMBER, Space, Value, added, negated
+from derive.reading.stores import Write, stored
+from derive.reading.unread import STATEMENTS
+from derive.reading.values import NUMBER, Space, Value
 
 
 class Program:
@@ -66,7 +64,7 @@ class Program:
         others = (name for name in self.finals if name != own)
         for other in (own, *others):  # two names may be one tensor: the one that is read, if right
             if self.finals.get(other) == cell.version and self.cells.get(other) is cell:
-                return self._as_if_right(self.names.adjoints[other], cell.value)
+                return as_if_right(self.names, self.space, self.names.adjoints[other], cell.value)
         return stored_in(cell)
 
     def _check_order(self, name: str) -> None:
@@ -86,22 +84,6 @@ class Program:
         return Mismatch(
             f"{printable(name)} is misaligned since line {cell.node.lineno}", "mend that line first"
         )
-
-    def _as_if_right(self, of: Tensor, value: Value) -> Value:
-        """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
-        places that fit.
-        """
-        true = self.names.gradient(of, self.space)
-        own = [self.space.size(axis) for axis in value.axes]
-        places = zip(reversed(value.dims), reversed(self.names.dims(of)), strict=False)
-        sizes = [[axis and self.space.size(axis) for axis in pair] for pair in places]
-        fits = value.by_name or all(one == other for one, other in sizes)
-        if fits and own == [self.space.size(axis) for axis in true.axes]:
-            axes = iter(value.axes)
-            dims = tuple(None if axis is None else next(axes) for axis in value.dims)
-            met = true.expression.along(value.axes)
-            return Value(met, dims, by_name=value.by_name, storage=FORWARD)
-        return true
 
     # Statements
 
@@ -230,23 +212,7 @@ class Program:
         cell = self.memory.own_cell(target.value)
 
         def change(x: Value) -> Value:
-            items = items_of(self.expressions, target.slice)
-            if all(item == ":" or item is Ellipsis for item in items):
-                if combined is not None:
-                    return combined(x)
-                return expanded(self.space, value(), x.dims, "what is written")
-            if len(items) == 1 and isinstance(items[0], Value) and items[0].kind == MASK:
-                new = combined(x) if combined else value()
-                return where(self.space, items[0], new, x)
-            index = advanced(items, x)
-            if operate is None:
-                return written(self.space, x, index, value(), False)
-            if operate is added:
-                return written(self.space, x, index, value(), True)
-            if operate is subtracted:
-                minus = negated(self.space, value())
-                return written(self.space, x, index, minus, True)
-            return written(self.space, x, index, combined(picked(self.space, x, index)), False)
+            return stored(self.expressions, target.slice, x, value, Write(operate, combined))
 
         self.memory.write(cell, target, node, change)
 
@@ -321,18 +287,4 @@ RUNNERS: Mapping[type, Callable] = {
     ast.Expr: Program._expression,
     ast.Return: Program._expression,
     ast.Pass: Program._pass,
-}
-LINES = "write the lines that it stands for, one after the other"
-STATEMENTS = {
-    ast.For: ("loops are not read", "write what the loop does with whole tensors"),
-    ast.While: ("loops are not read", LINES),
-    ast.If: ("if is not read", "write torch.where(x > 0, a, b), or the case that is meant"),
-    ast.Import: ("imports are not read", "leave the line out: torch and F are known"),
-    ast.ImportFrom: ("imports are not read", "leave the line out: torch and F are known"),
-    ast.FunctionDef: ("a function is read only around all other lines", LINES),
-    ast.With: ("with is read only around all other lines", LINES),
-    ast.ClassDef: ("a class is not read", LINES),
-    ast.Try: ("try is not read", LINES),
-    ast.Assert: ("assert is not read", "leave the line out"),
-    ast.Delete: ("del is not read", "leave the line out"),
 }

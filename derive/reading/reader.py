@@ -16,6 +16,7 @@ from sympy import Expr
 
 from derive.language.symbols import Tensor, axes_of
 from derive.notation.definition import Definition
+from derive.reading.broadcasting import placed
 from derive.reading.lines import lines_of
 from derive.reading.memory import Cell, Version
 from derive.reading.names import Names
@@ -25,7 +26,7 @@ from derive.reading.refusals import Misaligned as Misaligned
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.refusals import NotUnderstood as NotUnderstood
 from derive.reading.source import Source
-from derive.reading.values import Dims, Space, Value, placed, shape_text
+from derive.reading.values import Dims, Space, Value, shape_text
 
 
 @dataclass(frozen=True)

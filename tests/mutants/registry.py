@@ -168,11 +168,11 @@ TABLES: dict[tuple[str, str], tuple[str, ...]] = {
     ("codegen.targets.torch.printer", "IN_NUMBERS"): ("test_printer_tables.py",),
     ("codegen.targets.torch.printer", "REDUCTIONS"): ("test_bound_axes.py", "test_stability.py"),
     ("codegen.targets.torch.printer", "UNSHIFTED"): ("test_stability.py",),
-    ("derive.reading.vocabulary", "OPERATIONS"): READ,
-    ("derive.reading.vocabulary", "RELATIONS"): READ,
-    ("derive.reading.vocabulary", "ATTRIBUTES"): READ,
-    ("derive.reading.vocabulary", "BUILTINS"): READ,
-    ("derive.reading.vocabulary", "MODULES"): READ,
+    ("derive.reading.operations.vocabulary", "OPERATIONS"): READ,
+    ("derive.reading.operations.vocabulary", "RELATIONS"): READ,
+    ("derive.reading.operations.vocabulary", "ATTRIBUTES"): READ,
+    ("derive.reading.operations.vocabulary", "BUILTINS"): READ,
+    ("derive.reading.operations.vocabulary", "MODULES"): READ,
 }
 
 # What holds no rules, rooms and single modules: the notation, records, words and what is shown.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sympy import Expr, Integer
 
-from derive.reading.operations import Dtype, Operation, entry
+from derive.reading.operations.entries import Dtype, Operation, entry
+from derive.reading.operations.shaping import axis_of_size, dims_of_sizes, relaid
 from derive.reading.refusals import Refusal
-from derive.reading.shaping import axis_of_size, dims_of_sizes, relaid
 from derive.reading.values import COUNT, MASK, TENSOR, Dims, Extent, Space, Value
 
 making: dict[str, Operation] = {}

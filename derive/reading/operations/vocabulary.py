@@ -13,20 +13,25 @@ from typing import Any
 
 from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
-from derive.reading.functions import functions
-from derive.reading.making import arange, making
-from derive.reading.operations import Dtype, Operation
-from derive.reading.picking import picking
-from derive.reading.products import products
-from derive.reading.reductions import reductions
+from derive.reading.broadcasting import added
+from derive.reading.operations.choosing import choosing
+from derive.reading.operations.entries import Dtype, Operation
+from derive.reading.operations.functions import functions
+from derive.reading.operations.making import arange, making
+from derive.reading.operations.picking import picking
+from derive.reading.operations.products import products
+from derive.reading.operations.reductions import reductions
+from derive.reading.operations.reshaping import reshaping
+from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
 from derive.reading.refusals import Refusal, printable
-from derive.reading.shaping import matrix_transposed, shape_of, shaping, transposed
-from derive.reading.values import NUMBER, TENSOR, Space, Value, added, number
+from derive.reading.values import NUMBER, TENSOR, Space, Value, number
 
 OPERATIONS: dict[str, Operation] = {
     **functions,
+    **choosing,
     **reductions,
     **shaping,
+    **reshaping,
     **making,
     **products,
     **picking,

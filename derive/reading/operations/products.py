@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from derive.reading.operations import Operation, entry, tensor
+from derive.reading.broadcasting import contracted
+from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import Space, Value, contracted
+from derive.reading.values import Space, Value
 
 products: dict[str, Operation] = {}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sympy import Expr, Mul
+from sympy import Mul
 
-from derive.language.nodes import Flatten, Unflatten
 from derive.language.symbols import Axis
-from derive.reading.operations import Operation, entry, position
+from derive.reading.broadcasting import placed
+from derive.reading.operations.entries import Operation, entry, position
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import NUMBER, Dims, Space, Value, number, placed, shape_text
+from derive.reading.values import NUMBER, Dims, Space, Value, number, shape_text
 
 shaping: dict[str, Operation] = {}
 
@@ -57,7 +57,7 @@ def _transpose(space: Space, input: Value, dim0: Value, dim1: Value):
 
 @entry(shaping, "permute")
 def _permute(space: Space, input: Value, *dims):
-    places = [position(space, input, dim) for dim in _flat(dims)]
+    places = [position(space, input, dim) for dim in flat(dims)]
     if sorted(places) != list(range(len(input.dims))):
         raise Refusal("permute names every dimension once", "write permute(1, 0)")
     return permuted(space, input, places)
@@ -73,12 +73,12 @@ def _unsqueeze(space: Space, input: Value, dim: Value):
 def _squeeze(space: Space, input: Value, dim=None):
     places = range(len(input.dims))
     if dim is not None:
-        places = [position(space, input, one) for one in _flat((dim,))]
+        places = [position(space, input, one) for one in flat((dim,))]
     dims = enumerate(input.dims)
     return relaid(input, (axis for i, axis in dims if axis is not None or i not in places))
 
 
-def _flat(items: Sequence) -> Sequence:
+def flat(items: Sequence) -> Sequence:
     """The arguments of ``f(1, 2)`` and of ``f((1, 2))``."""
     return items[0] if len(items) == 1 and isinstance(items[0], tuple) else items
 
@@ -107,7 +107,7 @@ def axis_of_size(space: Space, size: Value, taken: Iterable[Axis]) -> Axis | Non
 
 def dims_of_sizes(space: Space, sizes: Sequence) -> Dims:
     dims: list[Axis | None] = []
-    for size in _flat(sizes):
+    for size in flat(sizes):
         if not isinstance(size, Value) or size.kind != NUMBER:
             raise Refusal("a size is a number", "write x.shape[0], or N")
         dims.append(axis_of_size(space, size, filter(None, dims)))
@@ -152,20 +152,24 @@ def _expand_as(space: Space, input: Value, other: Value):
     return expanded(space, input, other.dims, "expand_as")
 
 
+def is_rest(size) -> bool:
+    return isinstance(size, Value) and size.expression == REST
+
+
 @entry(shaping, "expand", forms="method")
 @entry(shaping, "broadcast_to")
 def _expand(space: Space, input: Value, *size):
-    sizes = list(_flat(size))
+    sizes = list(flat(size))
     start = len(sizes) - len(input.dims)
     for place, one in enumerate(sizes):
-        if _is_rest(one) and place >= start:  # -1: as it is
+        if is_rest(one) and place >= start:  # -1: as it is
             sizes[place] = number(space.size(input.dims[place - start]))
     return expanded(space, input, dims_of_sizes(space, sizes), "expand")
 
 
 @entry(shaping, "repeat", forms="method")
 def _repeat(space: Space, input: Value, *repeats):
-    times = list(_flat(repeats))
+    times = list(flat(repeats))
     if not all(isinstance(size, Value) and size.kind == NUMBER for size in times):
         raise Refusal("repeat takes numbers", "write x.repeat(n, 1)")
     if len(times) < len(input.dims):
@@ -177,128 +181,3 @@ def _repeat(space: Space, input: Value, *repeats):
             raise Refusal("repeat is read along dimensions of size 1", "write expand")
         dims.append(axis if axis is not None else axis_of_size(space, size, input.axes))
     return expanded(space, input, dims, "repeat")
-
-
-# Reshaping
-
-
-def _is_rest(size) -> bool:
-    return isinstance(size, Value) and size.expression == REST
-
-
-def _parts(space: Space, x: Value, sizes: Sequence[Expr | None]) -> Value:
-    """``x`` with a flat axis taken apart where ``sizes`` lacks it and has parts of it."""
-    for axis in x.axes:
-        parts = space.parts_of(axis)
-        if not parts or space.size(axis) in sizes or not {space.size(p) for p in parts} & {*sizes}:
-            continue
-        apart: list[Axis] = []
-        for part in parts:
-            apart.append(space.twin(part, [*x.axes, *apart]))
-        place = x.dims.index(axis)
-        e = Unflatten.over(x.expression, [axis], apart)
-        x = relaid(x, (*x.dims[:place], *apart, *x.dims[place + 1 :]))
-        x = Value(e, x.dims, x.kind, False, x.extent.inside(), x.storage)
-    return x
-
-
-def reshaped(space: Space, x: Value, sizes: Sequence, what: str) -> Value:
-    """The entries of ``x`` in their order, with other sizes: of the same axes, or of several as one
-    where the mathematics flattens those.
-    """
-    space.by_position = True
-    wanted: list[Expr | None] = []
-    for size in _flat(sizes):
-        if not isinstance(size, Value) or size.kind != NUMBER:
-            raise Refusal(f"{what}: a size is a number", "write x.shape[0], or N")
-        axis = None if _is_rest(size) else axis_of_size(space, size, ())
-        wanted.append(None if _is_rest(size) else space.size(axis))
-    if wanted.count(None) > 1:
-        raise Refusal(f"{what}: only one size can be -1", "write the others out")
-    x = _parts(space, x, wanted)
-    left, dims, e = list(x.axes), [], x.expression
-    for place, size in enumerate(wanted):
-        if size == 1:
-            dims.append(None)
-            continue
-        count = _taken(space, left, size, [s for s in wanted[place + 1 :] if s != 1])
-        if count is None:
-            raise _no_view(space, x, wanted, what)
-        group, left = left[:count], left[count:]
-        axis = group[0] if group else None
-        if len(group) > 1:
-            axis = space.twin(space.flat_of(group), [*filter(None, dims), *left])
-            e = Flatten.over(e, group, [axis])
-        dims.append(axis)
-    if left:
-        raise _no_view(space, x, wanted, what)
-    return Value(e, tuple(dims), x.kind, False, x.extent.inside(), x.storage)
-
-
-def _no_view(
-    space: Space, x: Value, wanted: Sequence[Expr | None], what: str
-) -> Refusal | Mismatch:
-    """Entries that are too many or too few; else a view that torch has and that is not read."""
-    shape = ", ".join("-1" if size is None else str(size) for size in wanted)
-
-    def entries(sizes: Iterable[Expr]) -> Expr:
-        flat = {axis: Mul(*parts) for axis, parts in space.definition.flattened}
-        return Mul(*sizes).xreplace(flat)
-
-    if None not in wanted and entries(wanted) != entries(map(space.size, x.dims)):
-        problem = f"{what}: the shapes {x.shape} and ({shape}) have not the same number of entries"
-        return Mismatch(problem, "every entry needs a place")
-    return Refusal(
-        f"{what}: {x.shape} as ({shape}) is not read",
-        "axes are joined as the mathematics joins them; a view does not transpose: .T does",
-    )
-
-
-def _taken(space: Space, left: list[Axis], size: Expr | None, later: list) -> int | None:
-    """How many of the axes that are ``left`` become one dimension of ``size``."""
-    if size is None:
-        behind = 0
-        for wanted in reversed(later):
-            count = next(
-                (
-                    n
-                    for n in range(1, len(left) - behind + 1)
-                    if _size_of(space, left[len(left) - behind - n : len(left) - behind]) == wanted
-                ),
-                None,
-            )
-            if count is None:
-                return None
-            behind += count
-        count = len(left) - behind
-        return count if count < 2 or _size_of(space, left[:count]) is not None else None
-    fits = (n for n in range(1, len(left) + 1) if _size_of(space, left[:n]) == size)
-    return next(fits, None)
-
-
-def _size_of(space: Space, axes: Sequence[Axis]) -> Expr | None:
-    """The size of several axes as one, where the mathematics knows it."""
-    if len(axes) == 1:
-        return space.size(axes[0])
-    flat = space.flat_of(axes)
-    return None if flat is None else space.size(flat)
-
-
-@entry(shaping, "view", forms="method")
-@entry(shaping, "reshape")
-def _view(space: Space, input: Value, *shape):
-    return reshaped(space, input, shape, "view")
-
-
-@entry(shaping, "view_as", "reshape_as", forms="method")
-def _view_as(space: Space, input: Value, other: Value):
-    result = reshaped(space, input, shape_of(space, other), "view_as")
-    return expanded(space, result, other.dims, "view_as")
-
-
-@entry(shaping, "flatten")
-def _flatten(space: Space, input: Value, start_dim=None, end_dim=None):
-    first = 0 if start_dim is None else position(space, input, start_dim)
-    last = len(input.dims) - 1 if end_dim is None else position(space, input, end_dim)
-    shape = shape_of(space, input)
-    return reshaped(space, input, [*shape[:first], number(REST), *shape[last + 1 :]], "flatten")

@@ -12,10 +12,12 @@ from sympy import Expr, Mul, exp, log
 from derive.language.nodes import ArgMax, Max, summed
 from derive.language.symbols import axes_of
 from derive.reading import literal
-from derive.reading.functions import applied, maximum, minimum
-from derive.reading.operations import Extremes, Operation, entry, reduced, truth
+from derive.reading.broadcasting import negated
+from derive.reading.operations.choosing import maximum, minimum
+from derive.reading.operations.entries import Extremes, Operation, entry, reduced, truth
+from derive.reading.operations.functions import applied
 from derive.reading.refusals import Refusal
-from derive.reading.values import INDEX, NUMBER, Space, Value, negated, number
+from derive.reading.values import INDEX, NUMBER, Space, Value, number
 
 reductions: dict[str, Operation] = {}
 

@@ -14,21 +14,11 @@ from derive.language.choices import zero_unless
 from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
 from derive.language.symbols import Axis, Tensor
-from derive.reading.operations import Operation, entry, position
+from derive.reading.broadcasting import aligned, matched, multiplied
+from derive.reading.operations.entries import Operation, entry, position
+from derive.reading.operations.shaping import axis_of_size
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.shaping import axis_of_size
-from derive.reading.values import (
-    COUNT,
-    INDEX,
-    MASK,
-    Space,
-    Value,
-    aligned,
-    matched,
-    multiplied,
-    number,
-    product_of,
-)
+from derive.reading.values import COUNT, INDEX, MASK, Space, Value, number, product_of
 
 picking: dict[str, Operation] = {}
 

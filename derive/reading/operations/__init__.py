@@ -1,0 +1,12 @@
+"""Torch's operations, each as the formula that it is.
+
+In: a `Space`, and what stood between the brackets of a call.
+Out: a `Value`, a view of one, or a `Refusal`.
+
+entries.py       what an entry of the tables is, how its arguments are bound
+functions.py     of entries, and arithmetic; choosing.py: which of two, entry by entry
+reductions.py, products.py   along dimensions
+shaping.py       dimensions moved, added and spread; reshaping.py: joined and taken apart
+making.py, picking.py        new tensors; entries by their index
+vocabulary.py    all tables together, and the words that are no operations
+"""
