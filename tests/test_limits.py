@@ -344,7 +344,7 @@ def test_a_check_that_is_out_of_time_is_undecided(scaled, monkeypatch, capsys):
 def test_what_is_refuted_in_time_is_wrong_also_where_it_is_not_explained(
     scaled, monkeypatch, capsys
 ):
-    monkeypatch.setattr("derive.checking.explanations.WrongClaim.comparison", hang)
+    monkeypatch.setattr("derive.checking.wrong_claims.WrongClaim.comparison", hang)
     assert gradform(["check", scaled, "--of", "x", "3*w*x*dy", "--limit", "2"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("wrong: dx of scaled") and "the smallest counterexample" in said

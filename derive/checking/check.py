@@ -17,7 +17,6 @@ from pathlib import Path
 from sympy import Expr, Integer, Rational
 
 from derive.checking.answers import Answer, Refutation
-from derive.checking.explanations import ClaimByName, WrongAtSizes, WrongClaim
 from derive.checking.ground import EQUAL, Ground, for_any_upstream, ground_of
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
@@ -26,6 +25,7 @@ from derive.checking.numbers.further import agreement
 from derive.checking.numbers.narrowing import narrowing
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
+from derive.checking.wrong_claims import ClaimByName, WrongAtSizes, WrongClaim
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition

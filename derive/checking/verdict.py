@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from derive.checking.answers import Answers
-from derive.checking.report import json_of, text_of
+from derive.checking.as_data import json_of
+from derive.checking.report import text_of
 
 
 class Verdict(Answers):

@@ -15,14 +15,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from types import CellType, FunctionType
 
-from sympy import Add, Mul, Piecewise
+from sympy import Piecewise
 from sympy.logic.boolalg import BooleanFunction
 
 from derive.language.errors import NotationError, Place
-from derive.language.symbols import Axis, Tensor
 from derive.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.source.class_source import MISSING, children, decides_in_python
 from derive.source.line_reader import (
@@ -33,15 +31,31 @@ from derive.source.line_reader import (
     function_of,
     is_library,
     is_pythons,
-    is_symbolic,
     makes_formulas,
     package_of,
+)
+from derive.source.python_operators import (
+    chosen,
+    compared,
+    is_number,
+    joined,
+    negated,
+    operated,
+    written,
+)
+from derive.source.python_statements import (
+    assigned_again,
+    branched,
+    comprehended,
+    looped,
+    matched,
+    named_inside,
+    only_annotated,
+    unnamed,
 )
 from derive.source.spellings import NODES, in_the_notation, is_pointwise
 
 DEEPEST = 8  # functions that call each other
-
-ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
 
 
 class Placed(NotationError):
@@ -84,131 +98,6 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-
-
-def _compared(node: ast.Compare, reader: Reader) -> None:
-    sides = [node.left, *node.comparators]
-    for (left, right), compare in zip(pairwise(sides), node.ops, strict=True):
-        if not (reader.holds(left) or reader.holds(right)) or _is_none(left) or _is_none(right):
-            continue
-        a, b = written(left), written(right)
-        if isinstance(compare, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
-            differs = isinstance(compare, (ast.IsNot, ast.NotEq))
-            name = "Ne" if differs else "Eq"
-            sign = {ast.Is: "is", ast.IsNot: "is not", ast.Eq: "==", ast.NotEq: "!="}
-            raise NotationError(
-                f"{a} {sign[type(compare)]} {b} asks Python whether the two are written alike, and "
-                f"is {differs} at once, whatever their entries are",
-                f"write {name}({a}, {b}), with {name} from sympy",
-            )
-        if isinstance(compare, (ast.In, ast.NotIn)):
-            raise NotationError(
-                f"{written(node)} asks Python what is written there, not what its entries are",
-                f"write Or(Eq({a}, ...), Eq({a}, ...)), with Eq and Or from sympy",
-            )
-    if len(node.ops) > 1 and any(map(reader.is_tensor, sides)):
-        pairs = zip(pairwise(sides), node.ops, strict=True)
-        parts = ", ".join(written(ast.Compare(a, [op], [b])) for (a, b), op in pairs)
-        raise NotationError(
-            f"{written(node)} is two comparisons, of which Python drops one",
-            f"write And({parts}), with And from sympy",
-        )
-
-
-def _joined(node: ast.BoolOp, reader: Reader) -> None:
-    if any(map(reader.is_tensor, node.values)):
-        word, name = ("and", "And") if isinstance(node.op, ast.And) else ("or", "Or")
-        parts = ", ".join(map(_condition, node.values))
-        raise NotationError(
-            f"{written(node)}: Python's {word} takes one of the two, whatever their entries are",
-            f"write {name}({parts}), with {name} from sympy",
-        )
-
-
-def _condition(node: ast.AST) -> str:
-    """How a part is written as a condition."""
-    if isinstance(node, (ast.Compare, ast.Call)):
-        return written(node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"Not({_condition(node.operand)})"
-    return f"Ne({written(node)}, 0)"
-
-
-def _negated(node: ast.UnaryOp, reader: Reader) -> None:
-    if isinstance(node.op, ast.Invert) and _is_number(node.operand, reader):
-        raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none",
-            f"compare it: Eq({written(node.operand)}, 0)",
-        )
-    if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
-        compared = isinstance(node.operand, (ast.Compare, ast.Call))
-        code = f"Not({written(node.operand)})" if compared else f"Eq({written(node.operand)}, 0)"
-        raise NotationError(
-            f"{written(node)}: Python's not is False of every formula, whatever its entries are",
-            f"write {code}, with {code.partition('(')[0]} from sympy",
-        )
-
-
-def _chosen(node: ast.IfExp, reader: Reader) -> None:
-    if reader.is_tensor(node.test):
-        a, b = written(node.body), written(node.orelse)
-        raise NotationError(
-            f"{written(node)}: Python chooses once, not for every entry",
-            f"write Piecewise(({a}, {_condition(node.test)}), ({b}, True))",
-        )
-
-
-def _branched(node, reader: Reader) -> None:
-    if reader.is_tensor(node.test):
-        word = type(node).__name__.lower()
-        raise NotationError(
-            f"{word} {written(node.test)}: Python decides once, not for every entry",
-            f"write Piecewise((a, {_condition(node.test)}), (b, True)) on one line",
-        )
-
-
-def _looped(node, reader: Reader) -> None:
-    if reader.is_tensor(node.iter):
-        raise NotationError(
-            f"for {written(node.target)} in {written(node.iter)}: {ENTRIES}",
-            "write Sum(x, N) or Max(x, C); the index along N is Position(N), in comparisons",
-        )
-
-
-def _matched(node: ast.Match, reader: Reader) -> None:
-    if reader.holds(node.subject):
-        raise NotationError(
-            f"match {written(node.subject)}: Python decides once, not for every entry",
-            "write Piecewise((a, Eq(x, 0)), (b, True)) on one line",
-        )
-
-
-def _operated(node: ast.BinOp, reader: Reader) -> None:
-    sides = (node.left, node.right)
-    if isinstance(node.op, ast.MatMult) and any(map(reader.is_tensor, sides)):
-        raise NotationError(
-            f"{written(node)}: @ goes by the order of dimensions, and there is none",
-            "a matrix product is Sum(a * b, K)",
-        )
-    logical = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
-    if isinstance(node.op, logical) and any(_is_number(side, reader) for side in sides):
-        power = isinstance(node.op, ast.BitXor)
-        a, b = map(written, sides)
-        raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none",
-            f"a power is {a}**{b}" if power else f"compare first: And(Ne({a}, 0), Ne({b}, 0))",
-        )
-
-
-def _is_number(node: ast.AST, reader: Reader) -> bool:
-    """Whether it is a tensor or made of one by arithmetic: no condition."""
-    value = reader.value(node)
-    if isinstance(value, (Tensor, Axis)) or (is_symbolic(value) and isinstance(value, Add | Mul)):
-        return True
-    arithmetic = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
-    return (
-        isinstance(node, ast.BinOp) and isinstance(node.op, arithmetic) and (reader.is_tensor(node))
-    )
 
 
 def _indexed(node: ast.Subscript, reader: Reader) -> None:
@@ -262,7 +151,7 @@ def _check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
     elif isinstance(function, type) and issubclass(function, BooleanFunction):
         conditions = node.args
     for condition in conditions:
-        if _is_number(condition, reader):
+        if is_number(condition, reader):
             raise NotationError(
                 f"{written(node)}: {written(condition)} is a tensor, and no condition",
                 f"compare it: Ne({written(condition)}, 0)",
@@ -337,81 +226,26 @@ def _content(cell: CellType) -> object:
         return MISSING
 
 
-def _assigned_again(node: ast.AugAssign, reader: Reader) -> None:
-    if reader.depth == 0 and reader.is_tensor(node.target):
-        name = written(node.target)
-        raise NotationError(
-            f"{name} is defined already, and {written(node)} would define it again",
-            f"give the result a name of its own: {name}_2 = "
-            f"{written(ast.BinOp(node.target, node.op, node.value))}",
-        )
-
-
-def _named_inside(node: ast.NamedExpr, reader: Reader) -> None:
-    if reader.depth == 0 and reader.is_tensor(node.value):
-        raise NotationError(
-            f"{written(node.target)} is defined inside of another line",
-            f"give it a line of its own: {written(node.target)} = {written(node.value)}",
-        )
-
-
-def _only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
-    if reader.depth == 0 and node.value is None:
-        raise NotationError(
-            f"{written(node)} defines nothing in Python: it is an annotation",
-            f"write {written(node.target)} = {written(node.annotation)}",
-        )
-
-
-def _unnamed(node: ast.Expr, reader: Reader) -> None:
-    value = node.value
-    calls = isinstance(value, ast.Call) and package_of(reader.value(value.func)) in OURS
-    formula = calls or isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name))
-    if reader.depth == 0 and formula and reader.is_tensor(value):
-        raise NotationError(
-            f"{written(value)} has no name, so that nothing is stated",
-            f"give it one: h = {written(value)}",
-        )
-
-
-OURS = ("derive", "sympy")
-
-
-def _comprehended(node, reader: Reader) -> None:
-    for generator in node.generators:
-        _looped(generator, reader)
-
-
-def written(node: ast.AST) -> str:
-    """A part of a line as its author wrote it, or nearly."""
-    text = ast.unparse(node)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 checks: dict[type[ast.AST], Callable[..., None]] = {
-    ast.Compare: _compared,
-    ast.BoolOp: _joined,
-    ast.UnaryOp: _negated,
-    ast.IfExp: _chosen,
-    ast.If: _branched,
-    ast.While: _branched,
-    ast.Assert: _branched,
-    ast.For: _looped,
-    ast.Match: _matched,
-    ast.BinOp: _operated,
+    ast.Compare: compared,
+    ast.BoolOp: joined,
+    ast.UnaryOp: negated,
+    ast.IfExp: chosen,
+    ast.If: branched,
+    ast.While: branched,
+    ast.Assert: branched,
+    ast.For: looped,
+    ast.Match: matched,
+    ast.BinOp: operated,
     ast.Subscript: _indexed,
     ast.Attribute: _attribute,
     ast.Call: _called,
-    ast.AugAssign: _assigned_again,
-    ast.NamedExpr: _named_inside,
-    ast.AnnAssign: _only_annotated,
-    ast.Expr: _unnamed,
-    ast.ListComp: _comprehended,
-    ast.SetComp: _comprehended,
-    ast.DictComp: _comprehended,
-    ast.GeneratorExp: _comprehended,
+    ast.AugAssign: assigned_again,
+    ast.NamedExpr: named_inside,
+    ast.AnnAssign: only_annotated,
+    ast.Expr: unnamed,
+    ast.ListComp: comprehended,
+    ast.SetComp: comprehended,
+    ast.DictComp: comprehended,
+    ast.GeneratorExp: comprehended,
 }

@@ -1,0 +1,126 @@
+"""What Python's operators answer about a tensor, refused with what to write.
+
+Every check receives the node and its `Reader`, and raises `NotationError` where what it stands for
+would be asked of a tensor, a condition or an axis.
+"""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+
+from sympy import Add, Mul
+
+from derive.language.errors import NotationError
+from derive.language.symbols import Axis, Tensor
+from derive.source.line_reader import Reader, is_symbolic
+
+
+def compared(node: ast.Compare, reader: Reader) -> None:
+    sides = [node.left, *node.comparators]
+    for (left, right), compare in zip(pairwise(sides), node.ops, strict=True):
+        if not (reader.holds(left) or reader.holds(right)) or _is_none(left) or _is_none(right):
+            continue
+        a, b = written(left), written(right)
+        if isinstance(compare, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+            differs = isinstance(compare, (ast.IsNot, ast.NotEq))
+            name = "Ne" if differs else "Eq"
+            sign = {ast.Is: "is", ast.IsNot: "is not", ast.Eq: "==", ast.NotEq: "!="}
+            raise NotationError(
+                f"{a} {sign[type(compare)]} {b} asks Python whether the two are written alike, and "
+                f"is {differs} at once, whatever their entries are",
+                f"write {name}({a}, {b}), with {name} from sympy",
+            )
+        if isinstance(compare, (ast.In, ast.NotIn)):
+            raise NotationError(
+                f"{written(node)} asks Python what is written there, not what its entries are",
+                f"write Or(Eq({a}, ...), Eq({a}, ...)), with Eq and Or from sympy",
+            )
+    if len(node.ops) > 1 and any(map(reader.is_tensor, sides)):
+        pairs = zip(pairwise(sides), node.ops, strict=True)
+        parts = ", ".join(written(ast.Compare(a, [op], [b])) for (a, b), op in pairs)
+        raise NotationError(
+            f"{written(node)} is two comparisons, of which Python drops one",
+            f"write And({parts}), with And from sympy",
+        )
+
+
+def joined(node: ast.BoolOp, reader: Reader) -> None:
+    if any(map(reader.is_tensor, node.values)):
+        word, name = ("and", "And") if isinstance(node.op, ast.And) else ("or", "Or")
+        parts = ", ".join(map(as_condition, node.values))
+        raise NotationError(
+            f"{written(node)}: Python's {word} takes one of the two, whatever their entries are",
+            f"write {name}({parts}), with {name} from sympy",
+        )
+
+
+def as_condition(node: ast.AST) -> str:
+    """How a part is written as a condition."""
+    if isinstance(node, (ast.Compare, ast.Call)):
+        return written(node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return f"Not({as_condition(node.operand)})"
+    return f"Ne({written(node)}, 0)"
+
+
+def negated(node: ast.UnaryOp, reader: Reader) -> None:
+    if isinstance(node.op, ast.Invert) and is_number(node.operand, reader):
+        raise NotationError(
+            f"{written(node)} works on conditions, and a tensor is none",
+            f"compare it: Eq({written(node.operand)}, 0)",
+        )
+    if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
+        compared = isinstance(node.operand, (ast.Compare, ast.Call))
+        code = f"Not({written(node.operand)})" if compared else f"Eq({written(node.operand)}, 0)"
+        raise NotationError(
+            f"{written(node)}: Python's not is False of every formula, whatever its entries are",
+            f"write {code}, with {code.partition('(')[0]} from sympy",
+        )
+
+
+def chosen(node: ast.IfExp, reader: Reader) -> None:
+    if reader.is_tensor(node.test):
+        a, b = written(node.body), written(node.orelse)
+        raise NotationError(
+            f"{written(node)}: Python chooses once, not for every entry",
+            f"write Piecewise(({a}, {as_condition(node.test)}), ({b}, True))",
+        )
+
+
+def operated(node: ast.BinOp, reader: Reader) -> None:
+    sides = (node.left, node.right)
+    if isinstance(node.op, ast.MatMult) and any(map(reader.is_tensor, sides)):
+        raise NotationError(
+            f"{written(node)}: @ goes by the order of dimensions, and there is none",
+            "a matrix product is Sum(a * b, K)",
+        )
+    logical = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
+    if isinstance(node.op, logical) and any(is_number(side, reader) for side in sides):
+        power = isinstance(node.op, ast.BitXor)
+        a, b = map(written, sides)
+        raise NotationError(
+            f"{written(node)} works on conditions, and a tensor is none",
+            f"a power is {a}**{b}" if power else f"compare first: And(Ne({a}, 0), Ne({b}, 0))",
+        )
+
+
+def is_number(node: ast.AST, reader: Reader) -> bool:
+    """Whether it is a tensor or made of one by arithmetic: no condition."""
+    value = reader.value(node)
+    if isinstance(value, (Tensor, Axis)) or (is_symbolic(value) and isinstance(value, Add | Mul)):
+        return True
+    arithmetic = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+    return (
+        isinstance(node, ast.BinOp) and isinstance(node.op, arithmetic) and (reader.is_tensor(node))
+    )
+
+
+def written(node: ast.AST) -> str:
+    """A part of a line as its author wrote it, or nearly."""
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
