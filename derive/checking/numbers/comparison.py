@@ -9,9 +9,10 @@ from sympy import Expr
 
 from derive.chain.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
-from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Index, Point
+from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.residues import Residues
+from derive.checking.numbers.tables import UNDEFINED, Index
 from derive.language.symbols import Tensor, tensors_in
 
 VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it

@@ -10,9 +10,10 @@ from sympy import Add, Expr, Integer, Symbol
 
 from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Unevaluable
-from derive.checking.numbers.evaluation import Evaluation, Index, Point
+from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import indexed_axis
+from derive.checking.numbers.tables import Index
 from derive.language.symbols import Tensor
 from derive.proving.small_batch import LargestOf, SmallBatch, indicators
 from derive.zero.indicator import Indicator

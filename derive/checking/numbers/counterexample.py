@@ -27,11 +27,12 @@ from derive.checking.numbers.arithmetic import DIGITS, Floating, Unevaluable
 from derive.checking.numbers.comparison import Comparison, Question
 from derive.checking.numbers.comparison import largest_difference as largest_difference
 from derive.checking.numbers.confirmation import confirm
-from derive.checking.numbers.evaluation import UNDEFINED, Index, Point
+from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import RANGES, complexity, generic_point, shrunk, smallest_sizes
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
+from derive.checking.numbers.tables import UNDEFINED, Index
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis, Tensor
 

@@ -21,15 +21,12 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 
 from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
+from derive.checking.numbers.array_nodes import ARRAY_NODES
+from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Broadcast, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import Broadcast
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
 from derive.notation.made_axes import twins_in
-
-Index = tuple[int, ...]
-
-UNDEFINED = None  # stands where a number would
-BELOW = "-oo"  # less than every number
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,6 @@ class Point:
 
     sizes: tuple[tuple[str, int], ...]
     values: Mapping[str, Mapping[Index, Expr]]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The entries of an expression along its axes."""
-
-    axes: tuple[Axis, ...]
-    entries: dict[Index, Any]
 
 
 class Evaluation:
@@ -80,12 +69,12 @@ class Evaluation:
     def entries_or_undefined(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:
         """The same, with `UNDEFINED` where there is no number."""
         for twin, original in twins_in([e]).items():
-            self.sizes.setdefault(twin, self._size(original))
+            self.sizes.setdefault(twin, self.size(original))
         table = self.table(e)
         if set(table.axes) - set(axes):
             raise Unevaluable(f"{e} has axes that {axes} has not")
-        project = _projection(tuple(axes), table.axes)
-        return {i: table.entries[project(i)] for i in self._indices(axes)}
+        project = projection(tuple(axes), table.axes)
+        return {i: table.entries[project(i)] for i in self.indices(axes)}
 
     @property
     def largest(self):
@@ -106,7 +95,7 @@ class Evaluation:
         if isinstance(e, Tensor):
             return Table(e.axes, self._tensor(e).entries)
         if isinstance(e, Axis):
-            return self._constant(self.arithmetic.number(Integer(self._size(e))))
+            return self._constant(self.arithmetic.number(Integer(self.size(e))))
         if isinstance(e, MinusInfinity):
             return self._constant(BELOW)
         if isinstance(e, (BooleanTrue, BooleanFalse)):
@@ -120,18 +109,18 @@ class Evaluation:
             return self._pointwise(e)
         if not e.is_number:
             raise Unevaluable(f"{e} has no value")
-        return self._constant(self._or_undefined(self.arithmetic.number, e))
+        return self._constant(self.or_undefined(self.arithmetic.number, e))
 
     def _constant(self, value) -> Table:
         return Table((), {(): value})
 
-    def _size(self, axis: Axis) -> int:
+    def size(self, axis: Axis) -> int:
         if axis not in self.sizes:
             raise Unevaluable(f"the size of {axis} is unknown")
         return self.sizes[axis]
 
-    def _indices(self, axes) -> Iterator[Index]:
-        return product(*(range(self._size(axis)) for axis in axes))
+    def indices(self, axes) -> Iterator[Index]:
+        return product(*(range(self.size(axis)) for axis in axes))
 
     def _tensor(self, t: Tensor) -> Table:
         """The table of a tensor as it was declared; what it is computed from is computed before,
@@ -162,7 +151,7 @@ class Evaluation:
         given = self.point.values.get(t.name)
         if given is None:
             return None
-        return Table(t.home, {i: self.table(given[i]).entries[()] for i in self._indices(t.home)})
+        return Table(t.home, {i: self.table(given[i]).entries[()] for i in self.indices(t.home)})
 
     def _defined(self, t: Tensor) -> Table:
         definitions = self._definitions(t)
@@ -170,7 +159,7 @@ class Evaluation:
             raise Unevaluable(f"{t} has no value")
         return Table(t.home, self.entries_or_undefined(definitions[t.name].expression, t.home))
 
-    def _or_undefined(self, compute: Callable, *values):
+    def or_undefined(self, compute: Callable, *values):
         """What ``compute`` gives, counted and bounded; undefined if one of the values is."""
         self.operations += 1
         if self.operations > self.limit:
@@ -193,11 +182,11 @@ class Evaluation:
         """``compute`` of the entries of ``args``, broadcast by name."""
         tables = [self.table(arg) for arg in args]
         axes = tuple(dict.fromkeys(axis for table in tables for axis in table.axes))
-        read = [(table.entries, _projection(axes, table.axes)) for table in tables]
+        read = [(table.entries, projection(axes, table.axes)) for table in tables]
         entries = {}
-        for i in self._indices(axes):
+        for i in self.indices(axes):
             values = [entries_of[project(i)] for entries_of, project in read]
-            entries[i] = self._or_undefined(compute, *values) if strict else compute(*values)
+            entries[i] = self.or_undefined(compute, *values) if strict else compute(*values)
         return Table(axes, entries)
 
     def _operation(self, e: Expr) -> Callable:
@@ -229,11 +218,11 @@ class Evaluation:
         if isinstance(e, Mul):
             zero = self.arithmetic.number(Integer(0))
             numbers = [value for value in values if value is not BELOW]
-            if len(numbers) + 1 == len(values) and all(self._side(n, zero) > 0 for n in numbers):
+            if len(numbers) + 1 == len(values) and all(self.side(n, zero) > 0 for n in numbers):
                 return BELOW
         raise Undefined(f"{e} at -oo")
 
-    def _side(self, a, b) -> int:
+    def side(self, a, b) -> int:
         """-1, 0 or 1: which of two is larger; -oo is less than every number."""
         if a is BELOW or b is BELOW:
             return (a is not BELOW) - (b is not BELOW)
@@ -263,7 +252,7 @@ class Evaluation:
         return self.arithmetic.apply(function, values)
 
     def _holds(self, relation: str, a, b) -> bool:
-        side = self._side(a, b)
+        side = self.side(a, b)
         self.at_kink |= side == 0 and a is not BELOW
         return side in RELATIONS[relation]
 
@@ -278,73 +267,6 @@ class Evaluation:
 
         return self._entrywise(compute, [part for pair in e.args for part in pair], strict=False)
 
-    def _rows(self, e) -> tuple[tuple[Axis, ...], Iterator[tuple[Index, list]]]:
-        """The axes that a reduction leaves, and for each place there the entries it is taken of."""
-        table = self.table(e.operand)
-        bound = tuple(axis for axis in e.axes if axis in table.axes)
-        left = tuple(axis for axis in table.axes if axis not in bound)
-        project = _projection(left + bound, table.axes)
-        inside = list(self._indices(bound))
-        rows = ((i, [table.entries[project(i + j)] for j in inside]) for i in self._indices(left))
-        return left, rows
-
-    def _sum(self, e: Sum) -> Table:
-        left, rows = self._rows(e)
-        repeated = Integer(1)
-        for axis in set(e.axes) - set(self.table(e.operand).axes):
-            repeated *= self._size(axis)
-        number = self.arithmetic.number(repeated)
-
-        def total(*values):
-            self.operations += len(values)
-            if any(value is BELOW for value in values):
-                return BELOW
-            summed = self.arithmetic.add(values)
-            return summed if repeated == 1 else self.arithmetic.multiply([number, summed])
-
-        return Table(left, {i: self._or_undefined(total, *row) for i, row in rows})
-
-    def _largest(self, e: Max | ArgMax) -> Table:
-        left, rows = self._rows(e)
-
-        def first(*row):
-            best = 0
-            for k, value in enumerate(row):
-                side = self._side(value, row[best])
-                self.at_kink |= side == 0 and k != best and value is not BELOW
-                best = k if side > 0 else best
-            return row[best] if isinstance(e, Max) else self.arithmetic.number(Integer(best))
-
-        return Table(left, {i: self._or_undefined(first, *row) for i, row in rows})
-
-    def _position(self, e: Position) -> Table:
-        places = range(self._size(e.axis))
-        return Table(e.axes, {(k,): self.arithmetic.number(Integer(k)) for k in places})
-
-    def _one_hot(self, e: OneHot) -> Table:
-        labels = self.table(e.operand)
-        zero, one = self.arithmetic.number(Integer(0)), self.arithmetic.number(Integer(1))
-        entries = {
-            (*i, k): UNDEFINED if label is UNDEFINED else one if label == k else zero
-            for i, label in labels.entries.items()
-            for k in range(self._size(e.axis))
-        }
-        return Table((*labels.axes, e.axis), entries)
-
-    def _reshaped(self, e: Reshaping) -> Table:
-        """The entry stands at the same place in the row of all, the last axis fastest."""
-        table = self.table(e.operand)
-        left = tuple(axis for axis in table.axes if axis not in e.binds)
-        project = _projection(left + e.binds, table.axes)
-        before, after = self._indices(e.binds), self._indices(e.brings)
-        pairs = list(zip(after, before, strict=True))
-        entries = {
-            i + new: table.entries[project(i + old)]
-            for i in self._indices(left)
-            for new, old in pairs
-        }
-        return Table(left + e.brings, entries)
-
 
 RELATIONS = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "==": (0,), "!=": (-1, 1)}
 LOGIC: dict[type, Callable] = {
@@ -352,23 +274,7 @@ LOGIC: dict[type, Callable] = {
     Or: lambda *values: any(values),
     Not: lambda value: not value,
 }
-ARRAY_NODES: dict[type, Callable] = {
-    Sum: Evaluation._sum,
-    Max: Evaluation._largest,
-    ArgMax: Evaluation._largest,
-    Position: Evaluation._position,
-    OneHot: Evaluation._one_hot,
-    Reshaping: Evaluation._reshaped,
-}
 
 
 def _key(t: Tensor) -> tuple[str, bool]:
     return t.name, t.role == "adjoint"
-
-
-def _projection(axes: tuple[Axis, ...], onto: tuple[Axis, ...]) -> Callable[[Index], Index]:
-    """From an index along ``axes`` to the one along ``onto``, some of them."""
-    if axes == onto:
-        return lambda i: i
-    places = [axes.index(axis) for axis in onto]
-    return lambda i: tuple(i[place] for place in places)

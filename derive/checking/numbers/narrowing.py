@@ -15,10 +15,11 @@ from sympy import Abs, Expr, Integer, Pow, Rational
 
 from derive.chain.chain import Chain, adjoint_of
 from derive.checking.numbers.arithmetic import Floating, Unevaluable
-from derive.checking.numbers.evaluation import UNDEFINED, Evaluation, Point
+from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.further import changes_of_sign
 from derive.checking.numbers.ieee import Ieee
 from derive.checking.numbers.points import RANGES, allows, data_of, generic_point
+from derive.checking.numbers.tables import UNDEFINED
 from derive.formulas.text import formula
 from derive.language.symbols import Axis, Tensor, is_number_or_size
 from derive.reading.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only

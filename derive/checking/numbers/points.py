@@ -12,7 +12,8 @@ from itertools import product
 
 from sympy import Expr, Integer, Rational, log
 
-from derive.checking.numbers.evaluation import Index, Point
+from derive.checking.numbers.evaluation import Point
+from derive.checking.numbers.tables import Index
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis, Tensor, size_divisors
 from derive.notation.definition import Definition

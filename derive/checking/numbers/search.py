@@ -14,7 +14,7 @@ from sympy import Expr, Integer, Pow
 
 from derive.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.evaluation import Evaluation, Index, Point
+from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.points import (
     SCALARS,
     Values,
@@ -27,6 +27,7 @@ from derive.checking.numbers.points import (
     start,
     upstream_fillings,
 )
+from derive.checking.numbers.tables import Index
 from derive.language.symbols import Axis, Tensor, is_number_or_size, tensors_in
 
 MANY = 24  # entries of a tensor

@@ -1,0 +1,121 @@
+"""The entries of array nodes, from those of what they are taken of: a table of the nodes.
+
+The contract of an entry: it receives the evaluation that it is a part of, and the node; it returns
+the node's `Table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from sympy import Expr, Integer
+
+from derive.checking.numbers.arithmetic import Arithmetic
+from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.symbols import Axis
+
+
+class Evaluating(Protocol):
+    """What an entry may ask of the evaluation (`Evaluation`), and what it tells."""
+
+    arithmetic: Arithmetic
+    operations: int
+    at_kink: bool
+
+    def table(self, e: Expr) -> Table:
+        """The entries of an operand."""
+
+    def size(self, axis: Axis) -> int:
+        """Of an axis."""
+
+    def indices(self, axes: Iterable[Axis]) -> Iterator[Index]:
+        """All along some axes, the last one fastest."""
+
+    def or_undefined(self, compute: Callable, *values):
+        """What ``compute`` gives, counted and bounded; undefined if one of the values is."""
+
+    def side(self, a, b) -> int:
+        """-1, 0 or 1: which of two is larger; -oo is less than every number."""
+
+
+def _rows(at: Evaluating, e) -> tuple[tuple[Axis, ...], Iterator[tuple[Index, list]]]:
+    """The axes that a reduction leaves, and for each place there the entries it is taken of."""
+    table = at.table(e.operand)
+    bound = tuple(axis for axis in e.axes if axis in table.axes)
+    left = tuple(axis for axis in table.axes if axis not in bound)
+    project = projection(left + bound, table.axes)
+    inside = list(at.indices(bound))
+    rows = ((i, [table.entries[project(i + j)] for j in inside]) for i in at.indices(left))
+    return left, rows
+
+
+def _sum(at: Evaluating, e: Sum) -> Table:
+    left, rows = _rows(at, e)
+    repeated = Integer(1)
+    for axis in set(e.axes) - set(at.table(e.operand).axes):
+        repeated *= at.size(axis)
+    number = at.arithmetic.number(repeated)
+
+    def total(*values):
+        at.operations += len(values)
+        if any(value is BELOW for value in values):
+            return BELOW
+        summed = at.arithmetic.add(values)
+        return summed if repeated == 1 else at.arithmetic.multiply([number, summed])
+
+    return Table(left, {i: at.or_undefined(total, *row) for i, row in rows})
+
+
+def _largest(at: Evaluating, e: Max | ArgMax) -> Table:
+    left, rows = _rows(at, e)
+
+    def first(*row):
+        best = 0
+        for k, value in enumerate(row):
+            side = at.side(value, row[best])
+            at.at_kink |= side == 0 and k != best and value is not BELOW
+            best = k if side > 0 else best
+        return row[best] if isinstance(e, Max) else at.arithmetic.number(Integer(best))
+
+    return Table(left, {i: at.or_undefined(first, *row) for i, row in rows})
+
+
+def _position(at: Evaluating, e: Position) -> Table:
+    places = range(at.size(e.axis))
+    return Table(e.axes, {(k,): at.arithmetic.number(Integer(k)) for k in places})
+
+
+def _one_hot(at: Evaluating, e: OneHot) -> Table:
+    labels = at.table(e.operand)
+    zero, one = at.arithmetic.number(Integer(0)), at.arithmetic.number(Integer(1))
+    entries = {
+        (*i, k): UNDEFINED if label is UNDEFINED else one if label == k else zero
+        for i, label in labels.entries.items()
+        for k in range(at.size(e.axis))
+    }
+    return Table((*labels.axes, e.axis), entries)
+
+
+def _reshaped(at: Evaluating, e: Reshaping) -> Table:
+    """The entry stands at the same place in the row of all, the last axis fastest."""
+    table = at.table(e.operand)
+    left = tuple(axis for axis in table.axes if axis not in e.binds)
+    project = projection(left + e.binds, table.axes)
+    before, after = at.indices(e.binds), at.indices(e.brings)
+    pairs = list(zip(after, before, strict=True))
+    entries = {
+        i + new: table.entries[project(i + old)] for i in at.indices(left) for new, old in pairs
+    }
+    return Table(left + e.brings, entries)
+
+
+ARRAY_NODES: dict[type, Callable] = {
+    Sum: _sum,
+    Max: _largest,
+    ArgMax: _largest,
+    Position: _position,
+    OneHot: _one_hot,
+    Reshaping: _reshaped,
+}
