@@ -44,7 +44,7 @@ from derive.checking.numbers.counterexample import (
 )
 from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
-from derive.checking.numbers.points import allows, data_of, generic_point, smallest_sizes
+from derive.checking.numbers.points import Drawing, allows, data_of, generic_point, smallest_sizes
 from derive.closing.closed_form import close
 from derive.language.nodes import ArgMax, Max, OneHot, Rename, Sum, along
 from derive.language.symbols import Axis, tensors_in
@@ -77,7 +77,8 @@ def some_sizes(chain):
 
 
 def a_point(chain, seed=0, kind=0):
-    return generic_point(chain.definition, chain.upstream, some_sizes(chain), {}, seed, kind)
+    drawing = Drawing(seed, kind)
+    return generic_point(chain.definition, chain.upstream, some_sizes(chain), {}, drawing)
 
 
 def fraction(e):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
-from sympy import Expr, preorder_traversal
+from sympy import Expr
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
@@ -20,22 +20,18 @@ from derive.language.kept_labels import kept_tensor, with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
 from derive.language.symbols import (
-    Along,
-    Axes,
     Axis,
-    MinusInfinity,
     Tensor,
     axes_of,
-    check_axes,
     is_constant,
     ordered,
-    same_name,
     tensors_in,
     with_sizes,
 )
 from derive.notation.composition import PendingBlock, placed_block
 from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
     UNDEFINED,
     check_statement,
@@ -176,7 +172,7 @@ class ClassBody(dict):
             self.sizes.append((name, declaration.axis))
             return declaration.axis
         tensor = declaration.named(name)
-        self._check_axes(tensor)
+        check_along(tensor, self.tensors)
         self.claim(name, place)
         self.tensors[name] = tensor
         if isinstance(declaration, Scalar):
@@ -229,8 +225,8 @@ class ClassBody(dict):
         value = in_notation(value)
         check_numbers(value, name)
         value = with_ignored(value, {i.kept.name: i.kept for i in self.ignoring})
-        self._check_own(value)
-        self._check_axes(value)
+        check_own(value, self.tensors)
+        check_along(value, self.tensors)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
         check_statement(value, twins)
@@ -256,18 +252,6 @@ class ClassBody(dict):
             return axis
         return Axis(f"{axis.name}_{block}")
 
-    def _check_axes(self, value: Expr) -> None:
-        """Every name of an axis means one thing in a class body, and no part of ``value`` lies
-        along two `Axes`.
-        """
-        along = {axis for node in value.atoms(Along) for axis in node.axes}
-        along |= {axis for tensor in value.atoms(Tensor) for axis in tensor.axes}
-        earlier = {axis for tensor in self.tensors.values() for axis in tensor.axes}
-        same_name(earlier | along | value.atoms(Axis))
-        if sum(isinstance(axis, Axes) for axis in along) > 1:
-            for part in preorder_traversal(value):
-                check_axes(axes_of(part), part)
-
     def differentiable_in(self, value: Expr) -> Tensor | None:
         """A differentiable input that ``value`` is computed from, if there is one. What it is only
         compared with in a condition passes no gradient on.
@@ -282,22 +266,6 @@ class ClassBody(dict):
                     seen.add(t.name)
                     unread.append(statements[t.name])
         return None
-
-    def _check_own(self, value: Expr) -> None:
-        """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
-        for symbol in sorted(value.free_symbols, key=str):
-            if isinstance(symbol, (Axis, MinusInfinity)):
-                continue
-            if not isinstance(symbol, Tensor):
-                raise NotationError(
-                    f"{symbol} is a symbol of SymPy's, not a tensor",
-                    f"declare it: {symbol} = Input(N, C), or {symbol} = Scalar(1.0)",
-                )
-            if self.tensors.get(symbol.name) != symbol.at_home:
-                raise NotationError(
-                    f"{symbol} is not a tensor of this forward",
-                    "to use another forward, call it: h = Other(x)",
-                )
 
     def _axis_order(self, expressions, twins):
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))

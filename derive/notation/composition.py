@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from sympy import Expr, Integer, Mul
 
-from derive.language.declarations import Declaration
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
-from derive.language.float_range import exact_number
 from derive.language.kept_labels import kept_tensor
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode
-from derive.language.symbols import Axes, Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant
+from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.splicing import spliced, taken_along, the_one
 
 
@@ -61,9 +59,9 @@ def block_call(forward, args, kwargs) -> PendingBlock:
     """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position."""
     global _calls
     definition = forward.definition
-    arguments = _bound(definition, args, kwargs)
+    arguments = bound(definition, args, kwargs)
     sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
-    axes = _bound_axes(definition, arguments, sizes)
+    axes = bound_axes(definition, arguments, sizes)
     _calls += 1
     output = spliced(definition.output.axes, {a: (a,) for a in definition.axes} | axes)
     return PendingBlock(Call(definition, arguments, axes), output, _calls)
@@ -91,117 +89,35 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
     return value
 
 
-def _bound(definition, args, kwargs) -> dict[str, Expr]:
-    names = [t.name for t in definition.arguments]
-    scalars = {
-        t.name: default if isinstance(default, Expr) else exact_number(default)
-        for t, default in definition.scalars
-    }
-    sizes = [name for name, _ in definition.size_arguments]
-    order = names + sizes + list(scalars)
-    signature = f"{definition.name}({', '.join(order)})"
-    if len(args) > len(order):
-        raise NotationError(
-            f"{signature} takes {len(order)} arguments, got {len(args)}", "leave some out"
-        )
-    given = dict(zip(order, args, strict=False))
-    for name, value in kwargs.items():
-        if name not in order or name in given:
-            known = "twice" if name in given else "but has no such argument"
-            raise NotationError(
-                f"{signature} was given {name} {known}", f"its arguments: {', '.join(order)}"
-            )
-        given[name] = value
-    optional = {t.name: exact_number(default) for t, default in definition.optional}
-    missing = [name for name in names + sizes if name not in given and name not in optional]
-    if missing:
-        what = "an axis, which has the size" if missing[0] in sizes else "a tensor"
-        raise NotationError(
-            f"{signature} lacks {missing[0]}", f"pass {what}, for each of its arguments"
-        )
-    for name in sizes:
-        if not isinstance(given[name], Axis):
-            raise NotationError(
-                f"{signature}: {name} is the size of an axis, got {given[name]}",
-                'pass an axis: G = Axis("G"), with groups = Size(G), or Axis("G", 4)',
-            )
-    for name, value in given.items():
-        if isinstance(value, Declaration):
-            value._operator()
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            given[name] = exact_number(value)
-        elif not isinstance(value, Expr):
-            raise NotationError(f"{signature}: {value!r} is no tensor for {name}", "pass a tensor")
-        if name in scalars and axes_of(given[name]):
-            raise NotationError(
-                f"{signature}: {name} is a number, {value} is a tensor", "pass a number"
-            )
-    for t in (t for t in definition.arguments if t.name in given):
-        if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
-            what = "a label" if t.role == "label" else "a tensor, not a label"
-            raise NotationError(
-                f"{signature}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
-            )
-    defaults = optional | scalars
-    return {name: given[name] if name in given else defaults[name] for name in order}
-
-
-def _bound_axes(definition, arguments, sizes: dict[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:
-    """Every axis of the inputs and the sizes, with those of the arguments in its place: one, or
-    for an `Axes` any number.
-    """
-    axes: dict[Axis, tuple[Axis, ...]] = {axis: (given,) for axis, given in sizes.items()}
-    left_out = {t for t, _ in definition.optional if not tensors_in(arguments[t.name])}
-    for t in (t for t in definition.arguments if t not in left_out):
-        value = arguments[t.name]
-        actual = (
-            value.axes
-            if isinstance(value, Tensor)
-            else sorted(axes_of(value), key=lambda a: a.name)
-        )
-        shape = ", ".join(axis.dims for axis in t.axes)
-        got = ", ".join(axis.name for axis in actual)
-        several = next((axis for axis in t.axes if isinstance(axis, Axes)), None)
-        more = len(actual) - len(t.axes)
-        if more < -1 or (more and several is None):
-            raise NotationError(
-                f"{definition.name}: {t.name} has the axes ({shape}), {value} has ({got})",
-                "pass a tensor with as many axes, in the same order",
-            )
-        if len(actual) > 1 and not isinstance(value, Tensor):
-            raise NotationError(
-                f"{definition.name}: {value} has several axes in no particular order",
-                "give the expression a name on a line before, and pass that",
-            )
-        rest = iter(actual)
-        for formal in t.axes:
-            taken = tuple(islice(rest, 1 + more if formal == several else 1))
-            if axes.setdefault(formal, taken) != taken:
-                before = ", ".join(map(str, axes[formal])) or "no axis"
-                raise NotationError(
-                    f"{definition.name}: {t.name} has the axes ({shape}), and {formal} is "
-                    f"{before} already, but {value} has ({got})",
-                    f"pass a tensor along {before}, or rename the axis with Rename",
-                )
-            if formal.length is not None and [axis.length for axis in taken] != [formal.length]:
-                raise NotationError(
-                    f"{definition.name}: {t.name} has {formal.declaration}, {value} has "
-                    f"{', '.join(axis.declaration for axis in taken)}",
-                    f"pass a tensor along an axis of {formal.length} entries",
-                )
-    taken = [axis for bound in axes.values() for axis in bound]
-    if len(set(taken)) != len(taken):
-        raise NotationError(
-            f"{definition.name}: two of its axes would become the same axis",
-            "rename one with Rename",
-        )
-    return axes
-
-
 def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     """Append the callee's statements to ``body`` under the name of the block; the output has
     that name itself.
     """
+    definition, axes = call.definition, _axes_here(body, block, call)
+    tensors: dict[str, Expr] = {}
+    passed: dict[str, Expr] = {}
+    for name in call.arguments:
+        passed[name], tensors[name] = _passed(body, block, call, name, axes, place)
+    for demand in definition.demands:
+        value = translated(demand.expression, passed, axes)
+        domain = demand.domain.mapped(lambda limit: translated(limit, passed, axes))
+        _demand(body, definition, demand, Demand(value, domain), place)
+    for ignoring in definition.ignoring:  # where the caller's label may be
+        kept = kept_tensor(tensors[ignoring.label.name])
+        tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
+    for statement in definition.statements:
+        last = statement.tensor == definition.output
+        name = block if last else f"{block}_{statement.name}"
+        value = translated(statement.expression, tensors, axes)
+        if is_constant(value):
+            tensors[statement.name] = value  # of the numbers that it was called with
+            continue
+        tensors[statement.name] = body.state(name, value, place, block)
+    return tensors[definition.output.name]
+
+
+def _axes_here(body, block: str, call: Call) -> dict[Axis, tuple[Axis, ...]]:
+    """What every axis of the callee is in ``body``: its own ones have names that are free there."""
     definition, axes = call.definition, dict(call.axes)
     for axis in definition.fixed:
         if axis not in axes:
@@ -220,36 +136,21 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
         if flat not in axes:
             made_of = spliced(parts, axes)
             axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
-    tensors: dict[str, Expr] = {}
-    passed: dict[str, Expr] = {}
+    return axes
+
+
+def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tuple[Expr, Expr]:
+    """An argument as it was passed, and as a tensor or a number: an expression is stated first."""
+    definition, value = call.definition, call.arguments[name]
     defaults = {t.name: default for t, default in definition.scalars}
-    without_gradient = {t.name for t in definition.inputs if t.role == "given"}
-    for name, value in call.arguments.items():
-        if value.atoms(Axis) and name in defaults and value == defaults[name]:
-            value = translated(value, {}, axes)  # its sizes are those of the callee
-        value = placed_block(body, f"{block}_{name}", value, place)
-        passed[name] = value
-        if not isinstance(value, Tensor) and not is_constant(value):
-            value = body.state(f"{block}_{name}", value, place, block)
-        if name in without_gradient:
-            _check_without_gradient(body, definition, name, value)
-        tensors[name] = value
-    for demand in definition.demands:
-        value = translated(demand.expression, passed, axes)
-        domain = demand.domain.mapped(lambda limit: translated(limit, passed, axes))
-        _demand(body, definition, demand, Demand(value, domain), place)
-    for ignoring in definition.ignoring:  # where the caller's label may be
-        kept = kept_tensor(tensors[ignoring.label.name])
-        tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
-    for statement in definition.statements:
-        last = statement.tensor == definition.output
-        name = block if last else f"{block}_{statement.name}"
-        value = translated(statement.expression, tensors, axes)
-        if is_constant(value):
-            tensors[statement.name] = value  # of the numbers that it was called with
-            continue
-        tensors[statement.name] = body.state(name, value, place, block)
-    return tensors[definition.output.name]
+    if value.atoms(Axis) and name in defaults and value == defaults[name]:
+        value = translated(value, {}, axes)  # its sizes are those of the callee
+    passed = value = placed_block(body, f"{block}_{name}", value, place)
+    if not isinstance(value, Tensor) and not is_constant(value):
+        value = body.state(f"{block}_{name}", value, place, block)
+    if name in {t.name for t in definition.inputs if t.role == "given"}:
+        _check_without_gradient(body, definition, name, value)
+    return passed, value
 
 
 def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:

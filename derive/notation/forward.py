@@ -62,25 +62,7 @@ class ForwardMeta(type):
 
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
-    if body.deleted:
-        raise NotationError(
-            f"del {body.deleted[0]}: what is defined stays in the mathematics",
-            "leave the line out",
-            body.deleted[1],
-        )
-    if not body.statements:
-        raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
-    last, last_place = body.last
-    if last != body.statements[-1].name:
-        raise NotationError(
-            f"{last} stands last, where the output is stated, but it is no tensor",
-            f"move {last} up, or state the output after it",
-            last_place,
-        )
-    if not any(t.role == "input" for t in body.inputs):
-        raise NotationError(
-            f"{name} has no differentiable input", "declare one: x = Input(N, C)", place
-        )
+    _check_stated(body, name, place)
     expressions = [s.expression for s in body.statements]
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
@@ -103,6 +85,29 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.broadcast),
         tuple(body.demands),
     )
+
+
+def _check_stated(body: ClassBody, name: str, place: Place) -> None:
+    """Something is stated, of a differentiable input; the last of it is the output."""
+    if body.deleted:
+        raise NotationError(
+            f"del {body.deleted[0]}: what is defined stays in the mathematics",
+            "leave the line out",
+            body.deleted[1],
+        )
+    if not body.statements:
+        raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
+    last, last_place = body.last
+    if last != body.statements[-1].name:
+        raise NotationError(
+            f"{last} stands last, where the output is stated, but it is no tensor",
+            f"move {last} up, or state the output after it",
+            last_place,
+        )
+    if not any(t.role == "input" for t in body.inputs):
+        raise NotationError(
+            f"{name} has no differentiable input", "declare one: x = Input(N, C)", place
+        )
 
 
 def _class_place(body: ClassBody) -> Place:

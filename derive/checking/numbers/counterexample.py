@@ -29,7 +29,14 @@ from derive.checking.numbers.comparison import largest_difference as largest_dif
 from derive.checking.numbers.confirmation import confirm
 from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.exact_numbers import Exact
-from derive.checking.numbers.points import RANGES, complexity, generic_point, shrunk, smallest_sizes
+from derive.checking.numbers.points import (
+    RANGES,
+    Drawing,
+    complexity,
+    generic_point,
+    shrunk,
+    smallest_sizes,
+)
 from derive.checking.numbers.points import random_points as random_points
 from derive.checking.numbers.search import Budget, Search
 from derive.checking.numbers.tables import UNDEFINED, Index
@@ -141,7 +148,8 @@ def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis
     kind = _range_of_data(question, settled)
     for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
         for seed in range(seeds):
-            yield sizes, generic_point(definition, chain.upstream, sizes, settled, seed, kind)
+            drawing = Drawing(seed, kind)
+            yield sizes, generic_point(definition, chain.upstream, sizes, settled, drawing)
     for point in random_points(definition, chain.upstream, 1, settled) if at is None else ():
         sizes = dict(point.sizes)
         yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
@@ -160,7 +168,7 @@ def _range_of_data(question: Question, settled) -> int:
     if set(sizes) != set(definition.independent_axes):
         return 0
     for kind in range(len(RANGES)):
-        point = generic_point(definition, question.chain.upstream, sizes, settled, 0, kind)
+        point = generic_point(definition, question.chain.upstream, sizes, settled, Drawing(0, kind))
         try:
             if question.compared(point, Floating()).is_defined:
                 return kind

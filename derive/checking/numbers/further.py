@@ -21,7 +21,7 @@ from sympy.core.relational import Relational
 
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.points import RANGES, allows, data_of, generic_point
+from derive.checking.numbers.points import RANGES, Drawing, allows, data_of, generic_point
 from derive.checking.numbers.residues import Residues
 from derive.language.symbols import Axis, is_number_or_size
 
@@ -32,6 +32,7 @@ MOST_ENTRIES = 2500  # of all the data of a point
 MOST_OPERATIONS = 600_000  # of all points together
 LARGEST = 1200  # a size around which sizes are compared
 FIRST = 64  # sizes that are looked at one by one, to see where a comparison changes
+SEEDS_APART = 100  # between the seeds of two attempts at the same sizes
 FINE = 2**61 - 1  # the grain of random data: each is one of so many
 
 Sizes = Mapping[Axis, int]
@@ -84,9 +85,7 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
             question.chain.upstream,
             sizes,
             {},
-            seed + 100 * attempt,
-            kind,
-            FINE,
+            Drawing(seed + SEEDS_APART * attempt, kind, FINE),
         )
         try:
             found = question.compared(point, Residues(seed), max(left - spent, 0))

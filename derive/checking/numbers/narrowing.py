@@ -18,7 +18,7 @@ from derive.checking.numbers.arithmetic import Floating, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.further import changes_of_sign
 from derive.checking.numbers.ieee import Ieee
-from derive.checking.numbers.points import RANGES, allows, data_of, generic_point
+from derive.checking.numbers.points import RANGES, Drawing, allows, data_of, generic_point
 from derive.checking.numbers.tables import UNDEFINED
 from derive.formulas.text import formula
 from derive.language.symbols import Axis, Tensor, is_number_or_size
@@ -104,7 +104,7 @@ def _points(chain: Chain, of: Tensor, open_needs, settled) -> Iterator[tuple[Poi
         is_random = number_of_sizes == 0
         for kind in range(len(RANGES)):
             base = [
-                generic_point(definition, chain.upstream, sizes, settled, seed, kind)
+                generic_point(definition, chain.upstream, sizes, settled, Drawing(seed, kind))
                 for seed in range(SEEDS)
             ]
             yield from ((point, is_random) for point in base)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -21,6 +22,7 @@ from derive.notation.definition import Definition
 Values = dict[str, dict[Index, Expr]]
 
 LARGEST = 12  # product of the sizes of the independent axes that are tried one after the other
+THREE_DIGITS = 997  # a prime, so that few fractions are shortened: data can be read
 MOST_ENTRIES = 4000  # of all the data of a random point together
 
 # The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
@@ -90,16 +92,26 @@ def _factorisations(total: int, parts: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *rest)
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """How data are drawn at random: from the range ``kind`` of `RANGES`, each one of ``grain``
+    numbers in it.
+    """
+
+    seed: int
+    kind: int = 0
+    grain: int = THREE_DIGITS
+
+
 def generic_point(
     definition: Definition,
     upstream: Tensor,
     sizes: Mapping[Axis, int],
     settled: Mapping[str, Expr],
-    seed: int,
-    kind: int = 0,
-    grain: int = 997,
+    drawing: Drawing,
 ) -> Point:
-    """Random rationals from the range ``kind``, each one of ``grain``: of three digits, or more."""
+    """Random rationals, but for what is ``settled``."""
+    seed, kind, grain = drawing.seed, drawing.kind, drawing.grain
     draw = random.Random(f"{seed} {[sizes[axis] for axis in definition.independent_axes]}")
     low, high = RANGES[kind]
     whole = definition.sizes_from(sizes)
@@ -117,24 +129,28 @@ def generic_point(
             default = float(definition.default_at(defaults[t.name], sizes))
             near_default = Rational(Fraction(default).limit_denominator(10**9))
             near_default = near_default if seed % 2 else Integer(1)
-            return allowed(t, near_default * Rational(1 + 2 * share) / 2, share)
-        bottom, top = RANGES[0] if t.role == "adjoint" else (low, high)
-        return allowed(t, Rational(bottom + (top - bottom) * share), share)
-
-    def allowed(t: Tensor, number: Expr, share: Fraction) -> Expr:
-        """The number, or another one where it is outside of what ``t`` has to be."""
-        domains = (d.domain.mapped(at_sizes) for d in definition.demands if d.expression == t)
-        for domain in domains:
-            number = number if domain.holds(number) else domain.at(Rational(share))
-        return number
-
-    def at_sizes(limit: Expr) -> Expr:
-        return limit.xreplace({a: Integer(n) for a, n in whole.items()})
+            number = near_default * Rational(1 + 2 * share) / 2
+        else:
+            bottom, top = RANGES[0] if t.role == "adjoint" else (low, high)
+            number = Rational(bottom + (top - bottom) * share)
+        return _allowed(definition, whole, t, number, share)
 
     defaults = {t.name: default for t, default in definition.scalars}
     data = data_of(definition, upstream)
     values = {t.name: {i: entry(t, i) for i in indices(definition, sizes, t)} for t in data}
     return point_of(definition, sizes, values)
+
+
+def _allowed(definition, sizes: Mapping[Axis, int], t: Tensor, number: Expr, share: Fraction):
+    """The number, or another one where it is outside of what ``t`` has to be."""
+
+    def at_sizes(limit: Expr) -> Expr:
+        return limit.xreplace({a: Integer(n) for a, n in sizes.items()})
+
+    domains = (d.domain.mapped(at_sizes) for d in definition.demands if d.expression == t)
+    for domain in domains:
+        number = number if domain.holds(number) else domain.at(Rational(share))
+    return number
 
 
 # For each random point: the sizes of the axes in turn, and the range of the data.
@@ -161,7 +177,8 @@ def random_points(
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
             elif sum(len(indices(definition, sizes, t)) for t in data) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
-        found.append(generic_point(definition, upstream, sizes, settled, seed * 10 + number, kind))
+        drawing = Drawing(seed * 10 + number, kind)
+        found.append(generic_point(definition, upstream, sizes, settled, drawing))
     return found
 
 
