@@ -1,11 +1,12 @@
-"""The law of the house: what a template may do, and that every table is complete; who imports whom
-is in ``test_rooms.py``.
+"""The law of the house: what a template may do, that every table is complete, how long a file and a
+function may be, and that numbers have names; who imports whom is in ``test_rooms.py``.
 """
 
 import ast
 import dataclasses
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import jinja2
@@ -21,9 +22,19 @@ from derive.language.nodes import ArrayNode, Broadcast, Reduction, Reshaping
 
 ROOT = Path(derive.__file__).parents[1]
 
+# What is longer says why: a line of its docstring begins with `REASON`.
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 40, 6
+REASON = "Long: "
+# A larger number in a function, or a fraction, has a name there is a reason beside.
+PLAIN_NUMBERS = {*range(5), 10, 0.5}
+
 
 def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
 
 
 def test_no_machinery_knows_a_function_by_name():
@@ -124,3 +135,90 @@ def test_nothing_evaluates_text():
                 assert node.func.id not in ("eval", "exec", "parse_expr"), file
                 if node.func.id == "sympify":
                     assert any(k.arg == "strict" for k in node.keywords), file
+
+
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+SHORT = [file for file in files("derive") if "math" not in file.parts]  # forwards are their own
+
+
+def has_reason(node: ast.AST) -> bool:
+    lines = (ast.get_docstring(node) or "").splitlines()
+    return any(line.startswith(REASON) and line != REASON.strip() for line in lines)
+
+
+def length(function: ast.FunctionDef) -> int:
+    """Its lines without those of its docstring, and without its decorators."""
+    first = function.body[0]
+    words = first.end_lineno - first.lineno + 1 if ast.get_docstring(function) else 0
+    return function.end_lineno - function.lineno + 1 - words
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    of = function.args
+    names = [a.arg for a in (*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg) if a]
+    return [name for i, name in enumerate(names) if i or name not in ("self", "cls", "mcs")]
+
+
+def functions_in(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, FUNCTION))
+
+
+@pytest.mark.parametrize("file", SHORT, ids=module_of)
+def test_what_is_long_says_why(file):
+    text = file.read_text("utf-8")
+    tree = ast.parse(text)
+    lines = len(text.splitlines())
+    assert lines <= MOST_LINES or has_reason(tree), f"{file} has {lines} lines"
+    for function in functions_in(tree):
+        place = f"{file}:{function.lineno}: {function.name}"
+        lines, given = length(function), parameters(function)
+        short = lines <= MOST_LINES_OF_A_FUNCTION
+        assert short or has_reason(function), f"{place} has {lines} lines"
+        few = len(given) <= MOST_PARAMETERS
+        assert few or has_reason(function), f"{place} takes {', '.join(given)}: make a record"
+
+
+@pytest.mark.parametrize("file", SHORT, ids=module_of)
+def test_a_reason_to_be_long_is_one_for_something_long(file):
+    tree = ast.parse(file.read_text("utf-8"))
+    assert not has_reason(tree) or len(file.read_text("utf-8").splitlines()) > MOST_LINES
+    for function in filter(has_reason, functions_in(tree)):
+        many = len(parameters(function)) > MOST_PARAMETERS
+        assert many or length(function) > MOST_LINES_OF_A_FUNCTION, function.name
+
+
+@pytest.mark.parametrize("file", SHORT, ids=module_of)
+def test_a_number_in_a_function_has_a_name(file):
+    """How much a cache holds is said by the name of its argument."""
+    tree = ast.parse(file.read_text("utf-8"))
+    of_caches = {
+        keyword.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "maxsize"
+    }
+    for function in functions_in(tree):
+        for node in ast.walk(function):
+            bare = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+            if bare and node not in of_caches:
+                assert node.value in PLAIN_NUMBERS, f"{file}:{node.lineno}: {node.value}"
+
+
+@pytest.mark.parametrize("file", SHORT, ids=module_of)
+def test_a_named_number_has_a_reason(file):
+    """Behind it, or on the line above."""
+    lines = file.read_text("utf-8").splitlines()
+    for node in ast.parse("\n".join(lines)).body:
+        if isinstance(node, ast.Assign) and is_number(node.value):
+            own, above = lines[node.end_lineno - 1], lines[node.lineno - 2]
+            assert "#" in own or above.startswith("#"), f"{file}:{node.lineno}: {own}"
+
+
+def is_number(e: ast.AST) -> bool:
+    """Whether it is a number other than 0 and 1, or made of such by arithmetic and in tuples."""
+    if isinstance(e, ast.Tuple):
+        return any(map(is_number, e.elts))
+    if isinstance(e, ast.BinOp):
+        return is_number(e.left) or is_number(e.right)
+    return isinstance(e, ast.Constant) and type(e.value) in (int, float) and e.value not in (0, 1)

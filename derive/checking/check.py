@@ -53,6 +53,8 @@ def check(
     own names to those of the forward. Where an input may have any number of dimensions, the text is
     read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
     `QuestionError` for what was not understood.
+
+    Long: of parameters, because it is public, and all but two may be left out.
     """
     seconds = seconds_of(limit)
     _check_kinds(forward, formula, of, let)

@@ -16,9 +16,10 @@ from derive.formulas.text import formula as written
 from derive.language.symbols import is_constant
 from derive.proving.proved import in_words as proof_in_words
 
-MOST_DIFFERENCES = 8
-LONGEST_NUMBER = 24
-TOO_LONG = 10**40
+MOST_DIFFERENCES = 8  # that are listed; who mends these sees the others next
+LONGEST_NUMBER = 24  # characters; a longer one is shown in digits
+TOO_LONG = 10**40  # for a formula: shown by its first digits
+FIRST_DIGITS, DIGITS = 8, 10  # of such a number, and of an irrational one
 MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
 INDENT = "    "
 AT_KINK = (
@@ -29,7 +30,7 @@ AT_KINK = (
 
 def formula(e: Expr) -> str:
     """As it is written, but numbers that are too long to be read as their first digits."""
-    long = {n: Float(n, 8) for n in e.atoms(Rational) if max(abs(n.p), n.q) >= TOO_LONG}
+    long = {n: Float(n, FIRST_DIGITS) for n in e.atoms(Rational) if max(abs(n.p), n.q) >= TOO_LONG}
     return written(e.xreplace(long))
 
 
@@ -206,7 +207,7 @@ def _nested(value) -> str:
         return f"[{', '.join(_abbreviated(list(map(_nested, value))))}]"
     text = str(value)  # 1/8, not 0.125: these numbers are exact
     if isinstance(value, Expr) and (value.has(Float) or len(text) > LONGEST_NUMBER):
-        return f"about {value.evalf(10)}"
+        return f"about {value.evalf(DIGITS)}"
     return text
 
 

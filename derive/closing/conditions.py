@@ -38,7 +38,8 @@ from derive.zero.exact import is_zero
 
 MOST_TESTS = 8  # comparisons of a choice that is looked into
 MOST_ASKED = 6  # proofs for one choice
-POINTS = 80
+POINTS = 80  # at which conditions are compared before anything is proved
+# The numbers that are drawn: those at which conditions change, and others near them.
 DRAWN = (0, 1, -1, 2, -2, Rational(1, 2), Rational(-3, 2), 3, Rational(1, 5), Rational(-1, 5))
 ORDERS = (Gt, Ge, Lt, Le)
 AT_EDGE = {Gt: Ge, Ge: Gt, Lt: Le, Le: Lt}

@@ -29,6 +29,7 @@ from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Sum
 from derive.language.operations import is_contraction, is_evaluated
 from derive.language.symbols import Tensor, axes_of, tensors_in
 
+# The size of every axis: so long that one axis more outweighs many small reads.
 NOMINAL = 32
 
 

@@ -21,8 +21,8 @@ from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.values.relations import Relations
 
-MOST_UNFOLDINGS = 16
-LARGEST = 150
+MOST_UNFOLDINGS = 16  # of definitions, one after the other, so that the search for a fact ends
+LARGEST = 150  # operations of a sum in which something is unfolded yet: a fact is short
 
 elementary: tuple[Identity, ...] = tuple(i for i in identities if i.name != "fact")
 

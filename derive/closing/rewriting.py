@@ -13,7 +13,7 @@ from derive.language.identity import Identity
 from derive.language.symbols import Tensor
 from derive.language.traversal import everywhere
 
-MOST_ROUNDS = 60
+MOST_ROUNDS = 60  # of the identities, so that two which undo each other end
 
 
 def normal_form(

@@ -15,6 +15,8 @@ from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.progress import told
 
+KIB = 1024  # bytes
+
 VALUED = ("--of", "--file", "--let", "--limit")  # options; what follows is their value
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
@@ -158,7 +160,7 @@ def _standard_input() -> bytes:
 def _decoded(content: bytes, where: str) -> str:
     if len(content) > LARGEST_FILE:
         raise QuestionError(
-            f"{where} is longer than {LARGEST_FILE // 1024} KiB", "check one backward at a time"
+            f"{where} is longer than {LARGEST_FILE // KIB} KiB", "check one backward at a time"
         )
     try:
         return content.decode("utf-8-sig")

@@ -23,8 +23,8 @@ from derive.running.limits import Doing, Stage, limited, seconds_of
 from derive.running.progress import told
 from derive.running.writing import MARK, refuse, write_all
 
-PLAIN_WIDTH = 160
-MOST_ENTRIES = 6
+PLAIN_WIDTH = 160  # columns, where the output is no terminal
+MOST_ENTRIES = 6  # of an axis that is written out: a person compares no more
 FILE_REMEDY = "choose another file with --output"
 
 # What the code of a forward is, where that is known.

@@ -19,7 +19,7 @@ def width(tex: str) -> int:
     """About how many letters wide a formula is."""
     letters = 0
     while (start := tex.find(r"\frac{")) >= 0:
-        above, rest = _group(tex, start + 5)
+        above, rest = _group(tex, start + len(r"\frac"))
         below, rest = _group(tex, rest)
         letters += max(width(above), width(below))
         tex = tex[:start] + tex[rest:]

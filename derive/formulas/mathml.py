@@ -35,6 +35,7 @@ from derive.formulas.mathml_elements import (
     with_children,
 )
 from derive.formulas.text import (
+    LARGEST_DIVISOR,
     RELATIONS,
     OfChoices,
     decimal,
@@ -147,7 +148,7 @@ class _MathML(OfChoices):
     def _print_Rational(self, e: Rational) -> Element:
         if e.is_negative:
             return row(operator(MINUS, form="prefix"), self._print(-e))
-        short = decimal(Fraction(int(e.p), int(e.q))) if e.q > 64 else None
+        short = decimal(Fraction(int(e.p), int(e.q))) if e.q > LARGEST_DIVISOR else None
         if short:
             return leaf("mn", short)
         return fraction(leaf("mn", str(e.p)), leaf("mn", str(e.q)))

@@ -19,6 +19,7 @@ from derive.language.nodes import Reduction
 from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
 RELATIONS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}  # in the signs of a book
+LONGEST_DECIMAL = 12  # characters; a longer one is clearer as a fraction
 LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*x/200000
 
 
@@ -30,7 +31,7 @@ def formula(e: Expr) -> str:
 def decimal(n: Fraction) -> str | None:
     """A fraction as a decimal, where that is exact and short."""
     text = repr(float(n))
-    return text if Fraction(text) == n and len(text) <= 12 else None
+    return text if Fraction(text) == n and len(text) <= LONGEST_DECIMAL else None
 
 
 def term_order(term: Expr) -> tuple:

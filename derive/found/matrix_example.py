@@ -20,7 +20,7 @@ from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.proving.small_batch import SmallBatch, TotalDerivative
 
-SIZE = 2
+SIZE = 2  # of every axis: the smallest at which a product is seen to be one
 
 Matrix = tuple[tuple[Expr, ...], ...]
 

@@ -12,6 +12,8 @@ from derive.language.float_range import exact_number
 from derive.language.names import checked_name
 from derive.language.symbols import Axis, Tensor, check_axes, is_number_or_size
 
+LARGEST_EXACT = 2**53  # up to which float64 holds every whole number
+
 
 class Declaration:
     """What stands right of the ``=`` where a class body declares a tensor; its name is the left-
@@ -188,5 +190,5 @@ def _number(written: str, value, what: str = "the default") -> float:
             "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
             "weight = Given(C, default=1)",
         )
-    is_exact = isinstance(value, int) and abs(value) <= 2**53
+    is_exact = isinstance(value, int) and abs(value) <= LARGEST_EXACT
     return value if is_exact else number

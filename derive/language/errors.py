@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+LONGEST, SHORTENED = 60, 40  # characters of a value in a message: so it stays on one line
+
 MATH = Path(__file__).parents[1] / "math"  # the forwards of the project
 
 
@@ -84,7 +86,7 @@ def shortened(value: object) -> str:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python prints
         return "a very long number"
-    return text if len(text) <= 60 else f"{text[:40]}..."
+    return text if len(text) <= LONGEST else f"{text[:SHORTENED]}..."
 
 
 def said(problem: str, remedy: str) -> str:

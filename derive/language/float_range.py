@@ -14,6 +14,8 @@ from sympy import Add, Expr, Float, Integer, Mul, Pow, Rational
 
 from derive.language.errors import NotationError
 
+BITS, DIGITS = 53, 15  # of a number of float64: those it has, and those it always keeps
+
 LARGEST, SMALLEST = Rational(sys.float_info.max), Rational(sys.float_info.min)
 MOST_BITS = 4096  # of a numerator or a denominator: Python divides both exactly, and prints them
 IN_LOGARITHMS = "write the mathematics in other units, or with the logarithm of what is so large"
@@ -43,7 +45,7 @@ def exact_number(value: float | Float) -> Rational:
     """The number that somebody wrote: 0.1 is 1/10. Raises `NotationError` where it is infinite."""
     if isinstance(value, int):
         return Integer(value)
-    if isinstance(value, Float) and (value._prec != 53 or not SMALLEST <= abs(value) <= LARGEST):
+    if isinstance(value, Float) and (value._prec != BITS or not SMALLEST <= abs(value) <= LARGEST):
         return Rational(str(value))  # SymPy's own, of more digits or another size
     number = float(value)
     if not math.isfinite(number):
@@ -75,7 +77,7 @@ def _problem(number: Expr) -> str | None:
             return "a number that is smaller than float64 holds (about 2.2e-308)"
         return "a fraction of too many digits" if large else None
     if isinstance(number, (Add, Mul, Pow)) or number.is_Function or number.is_NumberSymbol:
-        size = abs(number.evalf(15))
+        size = abs(number.evalf(DIGITS))
         if isinstance(size, Float):
             return _problem(Rational(size))
     return None

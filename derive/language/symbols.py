@@ -24,6 +24,8 @@ from sympy.core.cache import cacheit
 from derive.language.errors import NotationError, shortened
 from derive.language.names import checked_name
 
+MOST_ENTRIES = 2**63  # along an axis: torch counts with 64 bits, one of them the sign
+
 
 class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
@@ -40,7 +42,7 @@ class Axis(Symbol):
                 f"Axis({name!r}, {shortened(length)}): the length is not a whole number",
                 f"write Axis({name!r}, 4), or Axis({name!r}) where it is open",
             )
-        if length is not None and length >= 2**63:
+        if length is not None and length >= MOST_ENTRIES:
             raise NotationError(
                 f"Axis({name!r}, ...): no tensor has so many entries", "give it fewer than 2**63"
             )

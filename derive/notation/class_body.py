@@ -20,6 +20,7 @@ from derive.language.kept_labels import kept_tensor, with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
 from derive.language.symbols import (
+    MOST_ENTRIES,
     Axis,
     Tensor,
     axes_of,
@@ -199,7 +200,7 @@ class ClassBody(dict):
 
     def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
         """``label`` counts only where it is not ``ignored``."""
-        if not -(2**63) <= ignored < 2**63:
+        if not -MOST_ENTRIES <= ignored < MOST_ENTRIES:
             raise NotationError(
                 f"{label}: the label that is ignored is no number of 64 bits",
                 f"write {label} = Label(N, ignored=-100)",

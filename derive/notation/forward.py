@@ -25,6 +25,8 @@ from derive.notation.definition import Definition, snake_case
 from derive.notation.influence import warn_of_no_influence
 from derive.notation.made_axes import flattened_in, twins_in
 
+LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
+
 
 class ForwardMeta(type):
     """Reads a class body as mathematics."""
@@ -44,10 +46,12 @@ class ForwardMeta(type):
         place = _class_place(body)
         try:
             checked_name(name, "a forward")
-            if len(name) > 100 or snake_case(name) in sys.stdlib_module_names:
+            if len(name) > LONGEST_NAME or snake_case(name) in sys.stdlib_module_names:
                 raise NotationError(
-                    f"{name[:100]} cannot be the name of a forward: its file would be in the way",
-                    "choose a name of at most 100 letters that no module of Python's has",
+                    f"{name[:LONGEST_NAME]} cannot be the name of a forward: its file would be in "
+                    "the way",
+                    f"choose a name of at most {LONGEST_NAME} letters that no module of Python's "
+                    "has",
                 )
             checked_name(snake_case(name), "a generated function")
         except NotationError as error:

@@ -29,6 +29,9 @@ from derive.notation.forward import Forward
 from derive.source.class_source import read_already
 from derive.source.unknown_names import unknown_name
 
+SIMILAR = 0.5  # of a forward's name: people leave out whole words
+HASH = 12  # characters of a hash: enough that no two files meet
+
 OUR_MODULES = "gradform_file_"
 _read: set[Path] = set()
 NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, so none is stale
@@ -134,7 +137,7 @@ def load(path: Path) -> list[type[Forward]]:
 
 def _unknown(name: str, known, where: str):
     names = [f.definition.snake for f in known] + [f.__name__ for f in known]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)
     remedy = f"did you mean {close[0]}? " if close else ""
     raise QuestionError(
         f"no forward is called {name!r} {where}",
@@ -200,7 +203,7 @@ def _importing_from(folder: Path):
 def _run(path: Path, tree: ast.Module, code: CodeType):
     path = path.resolve()
     _read.add(path)
-    name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    name = OUR_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:HASH]
     loader = _FreshLoader(name, str(path), code)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module

@@ -15,11 +15,13 @@ from zlib import crc32
 from derive.presentation.document import Graph
 
 CHARACTER, SMALL_CHARACTER = 7.9, 6.7  # widths in the monospaced fonts of the style sheet
+# In the units of the page, at which its letters are as wide as `CHARACTER` says.
 BOX_HEIGHT, ROW_GAP, COLUMN_GAP, MARGIN = 42.0, 46.0, 30.0, 12.0
+ABOVE, BELOW, PADDING = 3, 13, 26  # lines from the middle of a box, and what is beside them
 PASSING_WIDTH = 10.0  # of an edge that passes a row
 BESIDE = 3.5  # forward and gradient run this far left and right of the middle
-PORT_DISTANCE = 20.0
-SWEEPS = 12
+PORT_DISTANCE = 20.0  # between two paths that reach one box
+SWEEPS = 12  # over the rows; each lets paths cross less
 
 Point = tuple[float, float]
 Row = list[str]
@@ -48,11 +50,11 @@ class Box:
     @property
     def name_line(self) -> float:
         """Where the name is written; the shape stands below it."""
-        return round(self.y - 3, 1)
+        return round(self.y - ABOVE, 1)
 
     @property
     def shape_line(self) -> float:
-        return round(self.y + 13, 1)
+        return round(self.y + BELOW, 1)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def drawing(graph: Graph) -> Drawing:
 
 
 def _width(name: str, shape: str) -> float:
-    return max(len(name) * CHARACTER, len(shape) * SMALL_CHARACTER) + 26
+    return max(len(name) * CHARACTER, len(shape) * SMALL_CHARACTER) + PADDING
 
 
 def _middle(row: int) -> float:

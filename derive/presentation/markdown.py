@@ -30,6 +30,8 @@ from derive.presentation.paper import bracketed, entries, left_side, right_lines
 from derive.presentation.terminal import words_of
 from derive.running.writing import MARK
 
+ONE_LINE = 10**6  # letters of room: a cell of a table is never broken
+
 LINE, BESIDE = 70, 105  # letters of a formula, and of a formula with its remark
 SPECIAL = {c: f"\\{c}" for c in "\\`*_{}[]#!~"} | {
     "<": "&lt;",
@@ -106,7 +108,7 @@ def _part(part: str | Basic) -> str:
 def _table(lines: Iterable[Equation]) -> str:
     rows = ["| | shape | | |", "|---:|:---|:---|:---|"]
     for line in lines:
-        formula = r" ".join(right_lines(line, 10**6))
+        formula = r" ".join(right_lines(line, ONE_LINE))
         left = in_formula(left_side(line))
         cells = [
             f"${left}$" if left else "",

@@ -26,8 +26,11 @@ from derive.presentation.document import (
 from derive.running.writing import MARK
 
 # Widths are counted in letters of a formula; a line of the page holds 98 of them.
-LINE, REMARKS, LONG_LEFT = 98, 34, 24
-COLUMNS = 8
+LINE, REMARKS, LONG_LEFT = 98, 34, 24  # letters: of a line, a remark and a long left side
+COLUMNS = 8  # of a matrix that fits the page
+VERBATIM = 90  # characters of the typewriter on a line
+# LaTeX's sizes of letters, each with its share of the usual one.
+SIZES = (("", 1), ("footnotesize", 0.8), ("scriptsize", 0.7))
 
 PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 \usepackage{amsmath,amssymb}
@@ -122,7 +125,7 @@ def right_lines(line: Equation, room: int) -> list[str]:
 def fitted(text: str, room: int) -> str:
     """A line that cannot be broken, in letters so small that it stays on the page."""
     share = room / max(width(text), 1)
-    for size, least in (("", 1), ("footnotesize", 0.8), ("scriptsize", 0.7)):
+    for size, least in SIZES:
         if share >= least:
             return rf"\mbox{{\{size}$\displaystyle {text}$}}" if size else text
     return rf"\mbox{{\tiny$\displaystyle {text}$}}"
@@ -168,6 +171,6 @@ def _verbatim(lines: Iterable[tuple[str, str]]) -> str:
     for name, line in lines:
         text = f"{name}: {line}".encode("ascii", "backslashreplace").decode()
         text = "".join(c if c.isprintable() else " " for c in text)
-        shown += textwrap.wrap(text, 90, subsequent_indent="    ")
+        shown += textwrap.wrap(text, VERBATIM, subsequent_indent="    ")
     body = "\n".join(shown).replace(r"\end{verbatim}", r"\end {verbatim}")
     return f"\\begin{{verbatim}}\n{body}\n\\end{{verbatim}}"

@@ -30,7 +30,7 @@ FOLDED = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 OPENS = (
     f"{FOLDED} an overview: --of INPUT shows the steps to one gradient, --format html all of them"
 )
-SHORTEST_REMARK = 28
+SHORTEST_REMARK = 28  # columns; narrower, and it stands on a line of its own
 HEADING, REMARK, SHAPE, NAME = "bold", "dim", "cyan", "bold"
 
 

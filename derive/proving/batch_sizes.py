@@ -11,7 +11,7 @@ from derive.language.errors import UnprovedError
 from derive.language.symbols import Axis, size_divisors
 from derive.notation.definition import Definition
 
-SMALL = (2, 3, 4)
+SMALL = (2, 3, 4)  # unlike each other, and 1 would hide what an axis does
 LARGEST = 12  # the most that is added to them
 MOST_FLAT = 8  # along an axis that others were flattened into
 MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes seconds

@@ -37,6 +37,11 @@ from derive.language.traversal import parts_of
 from derive.proving.small_batch import LargestOf
 from derive.zero.indicator import Indicator
 
+IMAGINARY = 1e-9  # relative; less is rounding
+MODERATE = (0.5, 1.5)  # sizes of numbers: none overflows, and none is lost beside another
+ASKED, POSITIVE = 0.6, 0.5  # shares of the numbers that are what is asked, or above 0
+PLACES = 3  # among which the 1 of a group of unknown size is: that of the small batches
+
 ROUNDING = 4 * float_info.epsilon  # relative, of one operation
 SAFE = 100  # times the bound of rounding: the functions are as good as their library
 
@@ -113,15 +118,15 @@ class RandomPoint:
         points, one that it is asked to be.
         """
         generator = Random(f"{self.seed} {scalar.name}")
-        if scalar in self.asked and generator.random() < 0.6:
+        if scalar in self.asked and generator.random() < ASKED:
             return generator.choice(self.asked[scalar])
-        size = generator.uniform(0.5, 1.5)
-        return size if scalar.is_positive or generator.random() < 0.5 else -size
+        size = generator.uniform(*MODERATE)
+        return size if scalar.is_positive or generator.random() < POSITIVE else -size
 
     def _place_of_one(self, indicator: Indicator) -> int:
         """Which of a group is 1: the first largest of its values, where it has some."""
         if not indicator.values:
-            return Random(f"{self.seed} {indicator.group}").randrange(3)
+            return Random(f"{self.seed} {indicator.group}").randrange(PLACES)
         values = [self._real(value) for value in indicator.values]
         return values.index(max(values))
 
@@ -190,6 +195,6 @@ def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
 
 def _real(value: complex) -> float:
     value = complex(value)
-    if abs(value.imag) > 1e-9 * abs(value):
+    if abs(value.imag) > IMAGINARY * abs(value):
         raise ValueError(f"{value} is not real")
     return value.real

@@ -19,6 +19,8 @@ from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
 from derive.range.exponents import Definitions, extreme
 from derive.zero.positive import is_positive
 
+LONGEST_WORDS = 30  # characters of a name that is made of others
+
 
 @dataclass(frozen=True)
 class Scaled:
@@ -171,7 +173,7 @@ def _logarithm(scales: Following, e: log) -> Scaled:
 def _named_logarithm(scales: Following, e: log) -> Expr:
     """log(1 + exp(-|x|)) under one name, wherever it is met."""
     words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
-    return scales.name(e, f"{words}_log_term" if len(words) < 30 else "log_term")
+    return scales.name(e, f"{words}_log_term" if len(words) < LONGEST_WORDS else "log_term")
 
 
 def _split(e: Expr) -> Expr:

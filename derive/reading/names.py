@@ -15,12 +15,14 @@ from derive.language.kept_labels import nonzero
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.layout import layouts_of
-from derive.reading.refusals import NotUnderstood, Refusal, printable
+from derive.reading.refusals import SHOWN_NAME, SIMILAR, NotUnderstood, Refusal, printable
 from derive.reading.values import IGNORED, INDEX, NUMBER, TENSOR, Dims, Space, Value, number
 
 FORWARD = "forward"  # the storage of what the forward computed
-MOST_DIGITS = 40
-LARGEST_EXPONENT = 400
+MOST_DIGITS = 40  # of a number; float64 has 17
+LARGEST_EXPONENT = 400  # of 10; float64 ends at 308, and says so itself
+DIGITS_OF_EXPONENT = 6  # that are looked at: what has more is too large anyway
+SHOWN = 30  # characters of a number in a message
 DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNORECASE)
 KINDS = {"label": INDEX, "scalar": NUMBER}
 
@@ -29,13 +31,13 @@ def exact(text: str) -> Value:
     """The number that is written: 0.5 is 1/2, and 1e-5 is 1/100000."""
     found = DECIMAL.fullmatch(text)
     if not found:
-        raise Refusal(f"{printable(text, 30)} is not read", "numbers are decimal: 2, 0.5, 1e-5")
+        raise Refusal(f"{printable(text, SHOWN)} is not read", "numbers are decimal: 2, 0.5, 1e-5")
     digits, exponent = found[1], found[2] or "e0"
-    if len(digits) > MOST_DIGITS or abs(int(exponent[1:][:6])) > LARGEST_EXPONENT:
+    if len(digits) > MOST_DIGITS or abs(int(exponent[1:][:DIGITS_OF_EXPONENT])) > LARGEST_EXPONENT:
         raise Refusal("this number is too long", f"at most {MOST_DIGITS} digits are read")
     value = Rational(Fraction(text))
     if problem := unheld_number(value):
-        raise Refusal(f"{printable(text, 30)} is {problem}", "torch reads it as inf, or as 0")
+        raise Refusal(f"{printable(text, SHOWN)} is {problem}", "torch reads it as inf, or as 0")
     return number(value)
 
 
@@ -128,7 +130,7 @@ class Names:
     def remedy(self, name: str, local=()) -> str:
         """What may have been meant, and all that there is."""
         known = [*self.tensors, *self.adjoints, *self.axes, *self.let, *local]
-        close = difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6)
+        close = difflib.get_close_matches(name[:SHOWN_NAME], known, n=1, cutoff=SIMILAR)
         close = close or [one for one in known if one.lower() == name.lower()][:1]
         lines = [f"did you mean {close[0]}?"] if close else []
         return "\n".join([*lines, *self._listed()])

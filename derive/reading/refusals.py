@@ -14,6 +14,9 @@ from sympy import Expr
 
 from derive.language.errors import Place, QuestionError
 
+SHOWN_NAME = 60  # characters of a name in a message; no longer one is looked for either
+SIMILAR = 0.6  # of a name: difflib's own measure of what was meant
+
 WINDOW = 92  # columns of a line that are shown around the caret
 
 
@@ -82,7 +85,7 @@ class Misaligned:
         return "\n".join([*lines, *self.remedy.splitlines()])
 
 
-def printable(text: str, longest: int = 60) -> str:
+def printable(text: str, longest: int = SHOWN_NAME) -> str:
     """``text`` on one line and without control characters: a terminal shows it as it is."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."

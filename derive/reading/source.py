@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from derive.reading.refusals import NotUnderstood, Refusal, Spot, printable, spot_in
 
 LONGEST_TEXT = 2**16  # characters
-MOST_LINES = 2_000
-DEEPEST_BRACKETS = 30
+MOST_LINES = 2_000  # a backward written by hand has a hundred
+DEEPEST_BRACKETS = 30  # in each other; Python's parser stops at 200
 LONGEST_OPERATOR = 40  # signs in a row, as in - - - x
-MOST_NODES = 10_000
-DEEPEST_NODE = 100
+MOST_NODES = 10_000  # of the syntax tree, so that reading ends
+DEEPEST_NODE = 100  # below it recursion would end
+LONGEST_SHOWN, LONGEST_MESSAGE = 200, 120  # characters of a line, and of what Python says of it
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUOTE = re.compile(r"'''|\"\"\"|'|\"")
@@ -50,7 +51,7 @@ class Source:
     """A text and its lines. ``name`` is what the text is called in messages: a file, or formula."""
 
     def __init__(self, text: str, name: str):
-        self.name = printable(name, 200)
+        self.name = printable(name, LONGEST_SHOWN)
         self.lines: list[str] = []
         if len(text) > LONGEST_TEXT:
             raise self.refused(
@@ -114,7 +115,7 @@ class Source:
         return line[node.col_offset : node.end_col_offset].decode(errors="replace")
 
     def line_of(self, node: ast.AST) -> str:
-        return printable(self.lines[node.lineno - 1].strip(), 200)
+        return printable(self.lines[node.lineno - 1].strip(), LONGEST_SHOWN)
 
     def _column(self, line: int, offset: int) -> int:
         """``ast`` counts the bytes of UTF-8; a person counts characters."""
@@ -196,7 +197,7 @@ class Source:
                 if found.start() - 2 <= column <= found.end() + 1:
                     place = found.start("at")
                     return self.refused("this cannot be read", remedy, line, place)
-        message = printable(str(error.msg or "invalid syntax"), 120)
+        message = printable(str(error.msg or "invalid syntax"), LONGEST_MESSAGE)
         remedy = next(
             (words for part, words in SYNTAX.items() if part in message),
             "write one expression, or lines of the form dx = expression",

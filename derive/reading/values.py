@@ -22,11 +22,11 @@ TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count
 IGNORED = "ignored"  # the index of labels that do not count
 UNDEFINED = (nan, zoo, oo, -oo)
 
-MOST_TERMS = 10_000
-LONGEST = 10_000
-DEEPEST = 120
-MOST_WORK = 300_000
-MOST_TWINS = 32
+MOST_TERMS = 10_000  # multiplied out; what a person checks has some ten
+LONGEST = 10_000  # leaves and digits of one expression
+DEEPEST = 120  # operations in each other: SymPy recurs
+MOST_WORK = 300_000  # leaves and digits of all that is read, so that reading ends
+MOST_TWINS = 32  # of one axis: a formula has a few dimensions
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from derive.language.errors import NotationWarning, Place, QuestionError, Unprov
 from derive.running.starting import flushed
 from derive.running.writing import replaced
 
-DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130
+DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130  # exit statuses
 
 
 def guarded(command: Callable[[], int]) -> int:

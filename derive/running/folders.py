@@ -20,6 +20,8 @@ from pathlib import Path
 
 from derive.language.errors import QuestionError
 
+BETWEEN_TRIES = 0.02  # seconds; nobody notices them
+
 try:
     import fcntl
 except ImportError:  # not on Windows; there the age of a temporary file has to do
@@ -84,7 +86,7 @@ def _locked(folder: Path, stack: ExitStack) -> bool:
                 raise QuestionError(
                     f"another run is writing to {folder}", "wait for it, then run this one again"
                 ) from None
-            time.sleep(0.02)
+            time.sleep(BETWEEN_TRIES)
         except OSError:
             return False
 

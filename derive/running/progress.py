@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 from derive.running.command import say
 
+SHORTEST = 0.1  # seconds between two looks at the clock
+
 FIRST = 2.0  # seconds
 
 
@@ -49,7 +51,7 @@ def told() -> Iterator[Callable[[str], None]]:
     waiting, over = Waiting(), threading.Event()
 
     def tell() -> None:
-        while not over.wait(max(waiting.next - waiting.seconds, 0.1)):
+        while not over.wait(max(waiting.next - waiting.seconds, SHORTEST)):
             if line := waiting.line():
                 say(line)
 

@@ -11,7 +11,8 @@ import signal
 import sys
 from importlib import import_module
 
-DONE = 0
+DONE = 0  # the exit status
+BY_SIGNAL = 128  # what a shell adds to the number of the signal that ended a program
 WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated"}
 STOPPING = {getattr(signal, name): said for name, said in WORDS.items() if hasattr(signal, name)}
 
@@ -20,7 +21,7 @@ class Stopped(KeyboardInterrupt):
     """Somebody wants the program to end: by Ctrl-C, or as a system ends its processes."""
 
     def __init__(self, number: int):
-        self.words, self.status = STOPPING[number], 128 + number
+        self.words, self.status = STOPPING[number], BY_SIGNAL + number
         super().__init__(self.words)
 
 
@@ -40,10 +41,10 @@ def run(module: str, command: str) -> None:
     except SystemExit as end:  # of the parser of arguments
         status = end.code
     except Stopped as stop:  # outside of what the command itself guards
-        _leave_at_once(stop.status - 128)
+        _leave_at_once(stop.status - BY_SIGNAL)
     if not flushed():
         status = DONE
-    if isinstance(status, int) and status > 128:
+    if isinstance(status, int) and status > BY_SIGNAL:
         os._exit(status)  # was stopped: what Python does at its end could be interrupted in turn
     sys.exit(status)
 
@@ -76,13 +77,13 @@ def _leave_at_once(number: int, frame=None) -> None:
     wait. Temporary files are removed by the next run.
     """
     os.write(2, f"{STOPPING[number]}\n".encode())
-    os._exit(128 + number)
+    os._exit(BY_SIGNAL + number)
 
 
 def _unraisable(what) -> None:
     """An interrupt that arrived where Python cannot raise it, and would go on after a traceback."""
     if isinstance(what.exc_value, Stopped):
-        _leave_at_once(what.exc_value.status - 128)
+        _leave_at_once(what.exc_value.status - BY_SIGNAL)
     sys.__unraisablehook__(what)
 
 

@@ -15,6 +15,8 @@ from derive.language.errors import NotationError
 from derive.language.symbols import Axis, Tensor
 from derive.source.line_reader import Reader, is_symbolic
 
+LONGEST = 60  # characters of a part of a line in a message
+
 
 def compared(node: ast.Compare, reader: Reader) -> None:
     sides = [node.left, *node.comparators]
@@ -119,7 +121,7 @@ def is_number(node: ast.AST, reader: Reader) -> bool:
 def written(node: ast.AST) -> str:
     """A part of a line as its author wrote it, or nearly."""
     text = ast.unparse(node)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def _is_none(node: ast.AST) -> bool:

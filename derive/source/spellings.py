@@ -18,6 +18,8 @@ from sympy import Function
 from derive.language.errors import MATH
 from derive.language.nodes import LARGER
 
+SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
+
 NODES = (
     *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
 )
@@ -186,7 +188,7 @@ def _plain(name: str) -> str:
 _KNOWN = {_plain(name): name for name in spellings}
 
 
-def closest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str | None:
     """The name among those that are ``known`` that may have been meant."""
     found = difflib.get_close_matches(name, [*known], n=1, cutoff=cutoff)
     return found[0] if found else None

@@ -9,6 +9,8 @@ import sympy
 from derive.language.errors import NotationError, Place
 from derive.source.spellings import DECLARATIONS, HAS, NODES, closest, in_the_notation, is_pointwise
 
+SIMILAR_OWN = 0.6  # of a name of the user's own: there are few, and one is likely meant
+
 
 def unknown_name(
     name: str, place: Place, assigned: Mapping[str, int], known: Iterable[str] = ()
@@ -36,7 +38,7 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
         )
     if len(name) == 1 and name.isupper():
         return f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")'
-    own = closest(name, assigned, cutoff=0.6)
+    own = closest(name, assigned, cutoff=SIMILAR_OWN)
     if own:
         return f"{name} is unknown", f"did you mean {own}?"
     if name in (*NODES, *DECLARATIONS):

@@ -24,6 +24,8 @@ from derive.values.aliases import is_merged, is_other_name, number_apart, resolv
 from derive.values.canonical import canonical
 from derive.values.naming import Value, reductions_in, with_names
 
+LONGEST_NAME = 30  # characters of a name that is made of two others
+
 
 class Parts:
     """Finds the parts of one statement after the other, and names them."""
@@ -288,7 +290,7 @@ def _name_of_two(a: Expr, b: Expr) -> str | None:
     second = -second if sign == "minus" else second
     plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
     name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
-    return name if plain and name.isidentifier() and len(name) <= 30 else None
+    return name if plain and name.isidentifier() and len(name) <= LONGEST_NAME else None
 
 
 def _scalar(e: Expr) -> bool:

@@ -34,7 +34,7 @@ from sympy.core.relational import Relational
 from derive.language.choices import replaced_finally
 from derive.zero.independent_parts import apart, independent, under_one_sum
 
-MOST_CASES = 60
+MOST_CASES = 60  # of one expression, so that the test ends
 CHOOSING = (Piecewise, Abs, sign, Relational)
 HOLDS = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "==": (0,), "!=": (-1, 1)}
 INFINITE = (S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity)

@@ -10,7 +10,7 @@ from sympy import Add, Expr, Mul, Pow, Symbol
 
 from derive.zero.indicator import Indicator
 
-PRIME = 2**61 - 1
+PRIME = 2**61 - 1  # so large that unlike numbers are never equal modulo it by chance
 
 
 class Fingerprints:

@@ -151,7 +151,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     ("derive.proving.random_point", "RandomPoint._place_of_one"): (("max(", "min("),),
     ("derive.proving.random_point", "RandomPoint._drawn"): (
-        ("< 0.6", "< 0"),
+        ("< ASKED", "< 0"),
         ("scalar.is_positive or", ""),
     ),
     ("derive.proving.proof", "Proofs.gradient"): (

@@ -25,12 +25,14 @@ from derive.language.nodes import ArrayNode, Sum
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition
 
+SHORT = 6  # operations of a function of sizes that is still read at a glance
+
 DIGITS = 30  # of the 50 that values are computed with
 in_full_precision = mpmath.workdps(50)
 SAMPLES = 4  # points of the same sizes
-MOST_PRODUCTS = 12
-LARGEST_DIVISOR = 64
-MOST_AXES = 5
+MOST_PRODUCTS = 12  # of the right terms, of which a combination is looked for
+LARGEST_DIVISOR = 64  # of a number that a person would write
+MOST_AXES = 5  # of which powers of sizes are tried
 TINY = mpmath.mpf(10) ** -20  # relative
 
 
@@ -240,4 +242,4 @@ def _rational(value) -> Rational | None:
 
 def is_simple_size_function(e: Expr) -> bool:
     """Whether ``e`` is made of numbers and sizes, and short enough to be said."""
-    return e.count_ops() <= 6 and not e.atoms(Tensor)
+    return e.count_ops() <= SHORT and not e.atoms(Tensor)

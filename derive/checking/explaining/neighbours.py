@@ -32,7 +32,7 @@ from derive.language.symbols import (
 )
 from derive.notation.definition import Definition
 
-EXACT = 1e-30
+EXACT = 1e-30  # relative; of numbers of fifty digits
 MOST_PAIRS = 60  # beyond, two edits at a time take longer than an answer may
 
 

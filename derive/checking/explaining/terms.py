@@ -34,7 +34,7 @@ from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
 from derive.values.naming import in_full
 
-MOST_TERMS = 60
+MOST_TERMS = 60  # that are compared term by term, so that it ends
 RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
 Terms = dict[Expr, Expr]  # coefficient of each product
 

@@ -18,8 +18,10 @@ from sympy import Expr, Float, Integer
 
 from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
-DIGITS = 50
+DIGITS = 50  # so many that what agrees in them by chance is never met
 LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
+LARGEST_MAGNITUDE = 4 * LARGEST_EXPONENT  # in powers of 2, of which e has less than two
+GUARD = 10  # digits beyond those, lost in long sums
 
 
 class Undefined(ArithmeticError):
@@ -31,7 +33,7 @@ class Unevaluable(Exception):
 
 
 CONTEXT = mpmath.MPContext()  # of our own: nobody else's precision is changed
-CONTEXT.dps = DIGITS + 10
+CONTEXT.dps = DIGITS + GUARD
 
 NAMES = (
     *("exp", "log", "erf", "erfc", "erfinv", "gamma", "loggamma", "digamma", "LambertW"),
@@ -133,6 +135,6 @@ def _real(value):
 
 
 def _bounded(value):
-    if value and abs(CONTEXT.mag(value)) > 4 * LARGEST_EXPONENT:
+    if value and abs(CONTEXT.mag(value)) > LARGEST_MAGNITUDE:
         raise Unevaluable("a number is too large, or too near to zero")
     return value

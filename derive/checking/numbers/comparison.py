@@ -15,6 +15,8 @@ from derive.checking.numbers.residues import Residues
 from derive.checking.numbers.tables import UNDEFINED, Index
 from derive.language.symbols import Tensor, tensors_in
 
+MOST_OPERATIONS = 10**6  # of one comparison, so that it ends
+
 VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
 NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # what is left of terms that cancel is measured by the terms
 
@@ -87,7 +89,7 @@ class Question:
         self,
         point: Point,
         arithmetic: Arithmetic,
-        limit: int = 10**6,
+        limit: int = MOST_OPERATIONS,
         of_claim: Arithmetic | None = None,
     ) -> Comparison:
         """Both at a point, the claim in an arithmetic of its own if one is named.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sympy import Add, Expr, Integer, Symbol
 
 from derive.chain.chain import Chain
-from derive.checking.numbers.arithmetic import Unevaluable
+from derive.checking.numbers.arithmetic import DIGITS, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import indexed_axis
@@ -19,7 +19,7 @@ from derive.proving.small_batch import LargestOf, SmallBatch, indicators
 from derive.zero.indicator import Indicator
 
 MOST_SCALARS = 30  # for more of them it takes too long
-AGREES = 1e-30
+AGREES = 1e-30  # relative; well within the digits that are computed
 
 
 class Contradiction(AssertionError):
@@ -36,7 +36,7 @@ def confirm(chain: Chain, point: Point, of: Tensor, index: Index, expected: Expr
     derivative = _own_derivative(chain, point, of, index)
     if derivative is None:
         return False
-    own, ours = derivative.evalf(50), expected.evalf(50)
+    own, ours = derivative.evalf(DIGITS), expected.evalf(DIGITS)
     if not own.is_comparable or abs(own - ours) > AGREES * (1 + abs(ours)):
         raise Contradiction(
             f"{chain.definition.name}: d{of.name}{list(index)} at {dict(point.sizes)} is "
@@ -94,7 +94,7 @@ def _with_maxima_chosen(e: Expr, variable: Symbol, at: Expr) -> Expr:
     """``e`` with the first largest entry in place of every maximum."""
 
     def largest(node):
-        values = [arg.xreplace({variable: at}).evalf(50) for arg in node.args]
+        values = [arg.xreplace({variable: at}).evalf(DIGITS) for arg in node.args]
         return node.args[values.index(max(values))]
 
     return e.replace(lambda node: isinstance(node, LargestOf), largest)

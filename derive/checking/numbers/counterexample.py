@@ -47,7 +47,10 @@ READABLE = 30  # operations of an irrational number
 MOST_SIZES = 8  # at which rational data are looked for
 CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside)
 FOR_SIZES, FOR_RATIONALS, FOR_SHORTENING = 8000, 6000, 6000  # operations
-FOR_LARGE_SIZES = 200_000
+FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
+UNEVALUABLE = 50  # operations, about, until an arithmetic refuses
+SIZES_OF_KINKS = 6  # at which equal entries are tried
+SEEDS = 3  # of random data at one size, where choices are made: so many branches are met
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def _revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
         try:
             found = question.compared(point, Floating(), limit)
         except Unevaluable:
-            budget.spend(50)
+            budget.spend(UNEVALUABLE)
             continue
         budget.spend(found.operations)
         if not found.is_defined or found.at_kink:
@@ -144,7 +147,7 @@ def _revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
 def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
     """Small sizes with random data, several where choices are made; at last a few larger sizes."""
     chain, definition = question.chain, question.chain.definition
-    seeds = 3 if _chooses(question) else 1
+    seeds = SEEDS if _chooses(question) else 1
     kind = _range_of_data(question, settled)
     for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
         for seed in range(seeds):
@@ -212,7 +215,7 @@ def _at_kink(question: Question, settled) -> Counterexample | None:
     definition = question.chain.definition
     if not _chooses(question):
         return None
-    for sizes in islice(smallest_sizes(definition), 6):
+    for sizes in islice(smallest_sizes(definition), SIZES_OF_KINKS):
         search = Search(question, sizes, settled, Floating(), Budget(FOR_SHORTENING), kinks=True)
         for number in (0, 1):
             for changed in search.variations(search.all_equal(Integer(number))):

@@ -28,6 +28,8 @@ from derive.language.nodes import Broadcast
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
 from derive.notation.made_axes import twins_in
 
+MOST_OPERATIONS = 10**7  # of one evaluation that nobody bounds otherwise
+
 
 @dataclass(frozen=True)
 class Point:
@@ -48,7 +50,9 @@ class Evaluation:
     made between equals: a derivative is a convention there.
     """
 
-    def __init__(self, chain: Chain, point: Point, arithmetic: Arithmetic, limit: int = 10**7):
+    def __init__(
+        self, chain: Chain, point: Point, arithmetic: Arithmetic, limit: int = MOST_OPERATIONS
+    ):
         self.chain, self.point, self.arithmetic = chain, point, arithmetic
         definition = chain.definition
         chosen = dict(point.sizes)

@@ -29,6 +29,9 @@ from derive.checking.numbers.arithmetic import (
 LARGEST_BITS = 20000  # of the numerator and the denominator of a rational
 LARGEST_FACTORED = 10**12  # of a rational whose logarithm is split into those of primes
 LONGEST = 120  # numbers and operations of an irrational number
+LONGEST_MADE = 4 * LONGEST  # of what it is computed from: SymPy may shorten it
+LARGEST_KNOWN = 20  # an argument at which SymPy is asked; gamma(20) has 18 digits
+LOST = 10  # digits that two numbers which are equal may differ in
 
 # In exponentials, with E = exp(x), these are rational functions.
 IN_EXPONENTIALS: dict[type, Callable[[Fraction], Fraction]] = {
@@ -146,7 +149,7 @@ class Exact(Arithmetic):
         if function in (sympy.floor, sympy.ceiling) and type(value) is Fraction:
             return Fraction(value // 1 if function is sympy.floor else -(-value // 1))
         # sin(0), erf(0), asin(0), gamma(3): where SymPy knows a rational value
-        if all(type(v) is Fraction and abs(v) <= 20 for v in values):
+        if all(type(v) is Fraction and abs(v) <= LARGEST_KNOWN for v in values):
             known = function(*map(self.sympy, values))
             return self.number(known) if known.is_Rational else None
         return None
@@ -161,7 +164,7 @@ class Exact(Arithmetic):
 
     def _irrational(self, build, numeric, values):
         length = sum(v.length if isinstance(v, Irrational) else 1 for v in values)
-        if not self.irrational or length > 4 * LONGEST:
+        if not self.irrational or length > LONGEST_MADE:
             raise Unevaluable("an irrational number")
         value = numeric()  # first: it is what refuses a tower of exponentials
         expression = build()
@@ -178,7 +181,7 @@ class Exact(Arithmetic):
         if a == b:
             return 0
         difference = self.value(a) - self.value(b)
-        if abs(difference) < CONTEXT.mpf(10) ** (10 - DIGITS):
+        if abs(difference) < CONTEXT.mpf(10) ** (LOST - DIGITS):
             if isinstance(a, Irrational) or isinstance(b, Irrational):
                 return 0  # the same number in two forms
             raise Unevaluable("two logarithms that are too near to be told apart")

@@ -8,6 +8,7 @@ on a modulo q alone, and ``4**(a + b) = 4**a * 4**b``, as it is with an exponent
 
 from __future__ import annotations
 
+# About 2**61, 2**60 and 2**59: what is equal modulo such a prime by chance is never met.
 PRIMES = (2305843009213972799, 1152921504606986399, 576460752303493199)
 LEVELS = range(len(PRIMES))
 BASES = ((4, 9), (4, 9))  # of the exponentials of a and of b*i; squares, so of the order q

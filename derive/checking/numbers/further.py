@@ -31,7 +31,13 @@ LARGE = ((13, 40), (41, 200))  # from which one is drawn for each axis, beside s
 MOST_ENTRIES = 2500  # of all the data of a point
 MOST_OPERATIONS = 600_000  # of all points together
 LARGEST = 1200  # a size around which sizes are compared
-FIRST = 64  # sizes that are looked at one by one, to see where a comparison changes
+FIRST_POWER = 7  # of 2, from which on a change is looked for between powers
+FIRST = 2 ** (FIRST_POWER - 1)  # sizes that are looked at one by one before
+LARGEST_SCANNED = 2**30  # past it no axis goes
+DIGITS = 30  # of an expression in sizes of which the sign is asked
+STRIDE = 4  # between the places of neighbouring axes in `UNLIKE`: prime to its length
+SMALL = (2, 5)  # from which the sizes beside a large one are drawn
+BESIDE = (1, 2, 5)  # sizes of the other axes, where those of one are compared
 SEEDS_APART = 100  # between the seeds of two attempts at the same sizes
 FINE = 2**61 - 1  # the grain of random data: each is one of so many
 
@@ -115,11 +121,11 @@ def _further(question: Question) -> Iterator[Sizes]:
     for size in ALIKE:
         yield _fitting(question, dict.fromkeys(axes, size))
     for start in range(len(UNLIKE) if axes else 0):
-        turned = (UNLIKE[(start + 4 * i) % len(UNLIKE)] for i in range(len(axes)))
+        turned = (UNLIKE[(start + STRIDE * i) % len(UNLIKE)] for i in range(len(axes)))
         yield _fitting(question, dict(zip(axes, turned, strict=True)))
     for large in axes:
         for low, high in LARGE:
-            small = {axis: draw.randint(2, 5) for axis in axes}
+            small = {axis: draw.randint(*SMALL) for axis in axes}
             yield _fitting(question, small | {large: draw.randint(low, high)}, large)
 
 
@@ -183,7 +189,7 @@ def _around_comparisons(question: Question) -> tuple[list[Sizes | None], str]:
             chosen = definition.size(axis)
             if chosen not in definition.independent_axes:
                 continue
-            for others in (1, 2, 5):
+            for others in BESIDE:
                 base = dict.fromkeys(definition.independent_axes, others)
                 for place in changes_of_sign(compared, definition, base, chosen):
                     for size in (place - 1, place, place + 1):
@@ -227,7 +233,7 @@ def _scanned(at) -> Iterator[int]:
     """The places up to `FIRST`, then those between powers of 2, where a sign changes."""
 
     def side(size: int) -> int:
-        value = at(size).evalf(30)
+        value = at(size).evalf(DIGITS)
         return int(sign(value)) if value.is_comparable else 0
 
     before = side(1)
@@ -237,9 +243,9 @@ def _scanned(at) -> Iterator[int]:
             yield size
         before = after
     low = FIRST - 1
-    for power in count(7):
+    for power in count(FIRST_POWER):
         high = 2**power
-        if high > 2**30:
+        if high > LARGEST_SCANNED:
             return
         after = side(high)
         if after != before:

@@ -11,6 +11,9 @@ from sympy import Expr
 from derive.checking.numbers.arithmetic import Arithmetic, Floating, Undefined, Unevaluable
 from derive.reading.literal import Beside
 
+LARGEST_EXPONENT = 700  # exp(709.8) is more than float64 holds
+DIGITS = 17  # that tell every number of float64 from its neighbours
+
 NOT_COMPARABLE = 2  # neither less, nor equal, nor greater
 
 
@@ -54,12 +57,12 @@ class Ieee(Arithmetic):
         if function is sympy.log:
             return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
         if function is sympy.exp:
-            return math.exp(value) if value < 700 else math.inf
+            return math.exp(value) if value < LARGEST_EXPONENT else math.inf
         if function in (sympy.tanh, sympy.erf) and math.isinf(value):
             return math.copysign(1.0, value)
         try:
             real = self.floating.apply(
-                function, [self.floating.number(sympy.Float(v, 17)) for v in values]
+                function, [self.floating.number(sympy.Float(v, DIGITS)) for v in values]
             )
         except (Undefined, Unevaluable):
             return math.nan

@@ -24,12 +24,13 @@ from derive.formulas.text import formula
 from derive.language.symbols import Axis, Tensor, is_number_or_size
 from derive.reading.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
 
-SEEDS = 2
+SEEDS = 2  # of random data at each size
 HOLDS = {NOT_ZERO: lambda a: a != 0, NOT_NEGATIVE: lambda a: a >= 0, POSITIVE: lambda a: a > 0}
 CONSTANTS = tuple(map(Integer, (0, 1, -1)))
 TURNED = {POSITIVE: "<", NOT_NEGATIVE: "<="}
 NEAR = 1e-6  # relative to the gradient; of numbers of 16 digits
-MOST_ROOTS = 4
+MOST_ROOTS = 4  # that are tried
+LARGEST_DIVISOR = 10**4  # of a number that a root, found in floating point, is taken for
 MOST_PLACES = 200  # along one axis
 
 
@@ -158,7 +159,7 @@ def _roots(chain: Chain, point: Point, t: Tensor, open_needs: Sequence[Need]) ->
         a = (two - 2 * one + c) / 2
         b = one - c - a
         for root in _of_polynomial(a, b, c):
-            near = Rational(str(root)).limit_denominator(10**4)
+            near = Rational(str(root)).limit_denominator(LARGEST_DIVISOR)
             found += [near, near - 1, near + 1]
     return list(dict.fromkeys(found))[: 3 * MOST_ROOTS]
 

@@ -23,6 +23,12 @@ Values = dict[str, dict[Index, Expr]]
 
 LARGEST = 12  # product of the sizes of the independent axes that are tried one after the other
 THREE_DIGITS = 997  # a prime, so that few fractions are shortened: data can be read
+LARGEST_DIVISOR = 10**9  # of a default: 1e-9 is still itself
+ONE_IGNORED_IN = 4  # labels, where labels may be ignored
+SEEDS_APART = 10  # of two lists of random points: each has fewer
+MOST_SINGLE = 4  # places at which a single upstream gradient is tried
+A_FRACTION, A_LOGARITHM, UNREADABLE = 5, 8, 200  # what `complexity` adds for each
+ROUNDED = (1, 2, 4, 10)  # denominators to which a number is rounded, to be shorter
 MOST_ENTRIES = 4000  # of all the data of a random point together
 
 # The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
@@ -120,14 +126,14 @@ def generic_point(
         if t.name in settled:
             return settled[t.name]
         if t.role == "kept":  # not one of them, and the mean over them would have no value
-            return Integer(bool(draw.randrange(4)) or not any(i))
+            return Integer(bool(draw.randrange(ONE_IGNORED_IN)) or not any(i))
         if t.role == "label":
             axis = indexed_axis(definition, t)
             return Integer(draw.randrange(whole[axis] if axis else 1))
         share = Fraction(draw.randint(1, grain), grain + 1)
         if t.role == "scalar" and kind == 0:
             default = float(definition.default_at(defaults[t.name], sizes))
-            near_default = Rational(Fraction(default).limit_denominator(10**9))
+            near_default = Rational(Fraction(default).limit_denominator(LARGEST_DIVISOR))
             near_default = near_default if seed % 2 else Integer(1)
             number = near_default * Rational(1 + 2 * share) / 2
         else:
@@ -177,7 +183,7 @@ def random_points(
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
             elif sum(len(indices(definition, sizes, t)) for t in data) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
-        drawing = Drawing(seed * 10 + number, kind)
+        drawing = Drawing(seed * SEEDS_APART + number, kind)
         found.append(generic_point(definition, upstream, sizes, settled, drawing))
     return found
 
@@ -223,7 +229,7 @@ def fillings(t: Tensor, whole: Mapping[Axis, int]) -> Iterator[dict[Index, Expr]
 
 def upstream_fillings(places: list[Index]) -> Iterator[dict[Index, Expr]]:
     """A single 1 first, which is the easiest to read; then all different, and none at all."""
-    for one in places[:4]:
+    for one in places[:MOST_SINGLE]:
         yield {i: Integer(int(i == one)) for i in places}
     yield dict.fromkeys(places, Integer(0))
     yield {i: Integer(k + 2) for k, i in enumerate(places)}
@@ -242,11 +248,11 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
 def complexity(e: Expr) -> int:
     """How much there is to read: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), and anything else after."""
     if e.is_Rational:
-        return 2 * abs(int(e.p)) + 5 * (e.q != 1) + 2 * int(e.q) - 2 + 3 * bool(e.p < 0)
+        return 2 * abs(int(e.p)) + A_FRACTION * (e.q != 1) + 2 * int(e.q) - 2 + 3 * bool(e.p < 0)
     share, rest = e.as_coeff_Mul()
     if isinstance(rest, log) and rest.args[0].is_Rational:
-        return 8 + complexity(rest.args[0]) + complexity(share)
-    return 200 + 2 * e.count_ops()
+        return A_LOGARITHM + complexity(rest.args[0]) + complexity(share)
+    return UNREADABLE + 2 * e.count_ops()
 
 
 SIMPLE = (*map(Integer, (0, 1, 2, -1, 3)), Rational(1, 2), log(2), log(3))
@@ -264,9 +270,9 @@ def simpler(e: Expr, t: Tensor) -> list[Expr]:
     elif t.role == "adjoint":
         numbers = SIMPLE[:2]
     rounded = []
-    if e.is_Rational and e.q > 4:
+    if e.is_Rational and e.q > ROUNDED[2]:
         exact = Fraction(int(e.p), int(e.q))
-        rounded = [Rational(exact.limit_denominator(d)) for d in (1, 2, 4, 10)]
+        rounded = [Rational(exact.limit_denominator(d)) for d in ROUNDED]
     tried = dict.fromkeys([*numbers, *rounded])
     if t.role == "scalar":
         tried = [n for n in tried if n > 0]

@@ -11,6 +11,8 @@ random number for each argument, so it keeps no relation but those that are writ
 All of these hold for real numbers. So equal residues at random data are equal formulas, and unequal
 ones may be a relation that is missing: that is for the fifty digits to say, which each number has
 with it. They also decide every comparison.
+
+Long: it is one arithmetic, and its operations, functions and signs go through each other.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from derive.checking.numbers.fields import LEVELS, PRIMES, Element, NoRoot
 from derive.checking.numbers.operand import Operand
 
 TOLD_APART = CONTEXT.mpf(10) ** -40  # relative; less is no difference that fifty digits show
-LARGEST_DEGREE = 10**4
-SHORT_POWER = 20
+LARGEST_DEGREE = 10**4  # of a root, which is taken modulo every prime
+SHORT_POWER = 20  # of a short number that stays one
 ODD = (sympy.erf, sympy.asin, sympy.atan, sympy.asinh, sympy.atanh, sympy.erfinv)
 ON_THE_CIRCLE = {  # by the tangent t of half the angle
     sympy.sin: lambda t: 2 * t / (1 + t**2),

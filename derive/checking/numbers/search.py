@@ -31,6 +31,9 @@ from derive.checking.numbers.tables import Index
 from derive.language.symbols import Axis, Tensor, is_number_or_size, tensors_in
 
 MANY = 24  # entries of a tensor
+EACH = 10  # operations that a trial costs beside those that are counted
+UNEVALUABLE = 20  # operations, about, until an arithmetic refuses
+MOST_FILLINGS = 6  # of one input, with the others as they are
 NEAREST = 3  # inputs of which two are changed together
 
 
@@ -41,7 +44,7 @@ class Budget:
     left: int
 
     def spend(self, operations: int) -> None:
-        self.left -= operations + 10
+        self.left -= operations + EACH
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Search:
                 return False
             return bool(found.undefined if self.undefined else found.different)
         except Unevaluable:
-            self.budget.spend(20)
+            self.budget.spend(UNEVALUABLE)
             return False
 
     def rational_data(self) -> Values | None:
@@ -126,7 +129,7 @@ class Search:
         for filled in upstreams:
             yield values | {self.upstream.name: filled}
         for t in self.free if of_inputs else ():
-            for filled in islice(self._fillings(t), 6):
+            for filled in islice(self._fillings(t), MOST_FILLINGS):
                 if self.budget.left < 0:
                     return
                 yield values | {self.upstream.name: upstreams[-1], t.name: filled}

@@ -15,7 +15,7 @@ from derive.reading.values import MASK, Space, Value, sum_of
 
 choosing: dict[str, Operation] = {}
 
-MOST_CHOICES, MOST_COMPARISONS = 24, 24
+MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy goes through their branches
 
 
 def related(relation: Callable, a: Expr, b: Expr) -> Boolean:

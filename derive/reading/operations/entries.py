@@ -19,7 +19,7 @@ from sympy import Expr
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value
 
-LARGEST_INTEGER = 10**6
+LARGEST_INTEGER = 10**6  # of a dimension or another whole number among arguments
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,6 @@ def reduced(
     keepdim,
     build: Callable[[Expr, list], Expr],
     extent: Extent | None = None,
-    **other,
 ) -> Value:
     """``build(expression, axes)`` without the dimensions ``dim``, or with size 1 in their place."""
     keepdim = truth(keepdim, "keepdim")
@@ -157,7 +156,7 @@ def reduced(
         if keepdim or place not in places
     )
     e = build(x.expression, gone)
-    return space.made(e, tuple(kept), extent or x.extent.inside(), **other)
+    return space.made(e, tuple(kept), extent or x.extent.inside())
 
 
 def same_shape(space: Space, x: Value, other: Value, what: str) -> None:

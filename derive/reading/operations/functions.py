@@ -33,6 +33,7 @@ from derive.reading.operations.entries import Operation, entry
 from derive.reading.refusals import Refusal
 from derive.reading.values import NUMBER, TENSOR, Extent, Space, Value, number, product_of
 
+# Of an exponent: a power is multiplied out, and a root has digits.
 LARGEST_EXPONENT, LARGEST_DENOMINATOR = 16, 10**9
 
 

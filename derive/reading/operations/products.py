@@ -7,6 +7,8 @@ from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import Space, Value
 
+MOST_LETTERS = 40  # of an einsum's operands: SymPy sums over each
+
 products: dict[str, Operation] = {}
 
 
@@ -88,7 +90,7 @@ def _einsum(space: Space, equation: str, *operands):
     left, arrow, kept = equation.replace(" ", "").partition("->")
     labels = left.split(",")
     letters = "".join(labels)
-    if not letters.isalpha() or not (kept.isalpha() or not kept) or len(letters) > 40:
+    if not letters.isalpha() or not (kept.isalpha() or not kept) or len(letters) > MOST_LETTERS:
         raise Refusal("einsum is read with letters alone", "write torch.einsum('nk,kh->nh', x, w)")
     if not arrow:
         kept = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))

@@ -6,6 +6,7 @@ They are read as mathematics: a softmax is ``exp(x)/Sum(exp(x))``, whatever torc
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sympy import Expr, Mul, exp, log
 
@@ -103,7 +104,7 @@ def _amin(space: Space, input: Value, dim=None, keepdim=False):
 
 @entry(reductions, "argmax")
 def _argmax(space: Space, input: Value, dim=None, keepdim=False):
-    return reduced(space, input, dim, keepdim, _index_of, kind=INDEX)
+    return replace(reduced(space, input, dim, keepdim, _index_of), kind=INDEX)
 
 
 @entry(reductions, "argmin")

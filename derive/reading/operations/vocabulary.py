@@ -23,7 +23,7 @@ from derive.reading.operations.products import products
 from derive.reading.operations.reductions import reductions
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
-from derive.reading.refusals import Refusal, printable
+from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
 from derive.reading.values import NUMBER, TENSOR, Space, Value, number
 
 OPERATIONS: dict[str, Operation] = {
@@ -133,5 +133,5 @@ def allowed(name: str, form: str) -> str:
 
 def meant(name: str, known: list[str]) -> str:
     """The word that is likely meant; else all that are read."""
-    close = difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name[:SHOWN_NAME], known, n=1, cutoff=SIMILAR)
     return f"did you mean {close[0]}?" if close else f"these are read: {', '.join(known)}"
