@@ -54,7 +54,7 @@ def check(
     read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
     `QuestionError` for what was not understood.
 
-    Long: of parameters, because it is public, and all but two may be left out.
+    Long: the arguments are those of the command, and all but two may be left out.
     """
     seconds = seconds_of(limit)
     _check_kinds(forward, formula, of, let)
