@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test fuzz mutants respellings test-gpu test-browser test-latex site lint format exercises bench clean
+.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex site lint format exercises bench clean
+
+# What is compiled is kept for the many processes of a run, also where the environment says not to.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -41,6 +44,9 @@ MOST ?= 6
 fuzz: $(READY)  ## random forwards beside plain torch, for as long as one likes
 	cd tests && $(abspath $(BIN))/python -m random_forwards --most $(MOST) \
 	    $(if $(CASE),--case $(CASE),--seconds $(SECONDS) --seed $(SEED))
+
+test-thorough: $(READY)  ## all of what `make test` takes samples of
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m thorough
 
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
