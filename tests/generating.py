@@ -8,9 +8,14 @@ from types import ModuleType
 
 import torch
 from forwards import HEAD
+from rich.console import Console
 
 from codegen.driver import Generated, generate
 from derive import forward_from
+from derive.presentation import document_of
+from derive.presentation.formats import FORMATS
+from derive.presentation.terminal import rendered
+from derive.proving.proof import Proved
 
 TOLERANCE = 1e-12
 
@@ -30,6 +35,15 @@ def generated(file: Path, folder: Path):
     result: Generated = generate(forward_from(file))
     module = module_from(result.text, folder, result.program.name)
     return getattr(module, result.program.name), module, result
+
+
+def pages(proved: Proved) -> dict[str, str]:
+    """What ``show`` writes, in every format."""
+    document = document_of(proved)
+    console = Console(width=160, color_system=None)
+    with console.capture() as captured:
+        console.print(rendered(document))
+    return {"text": captured.get()} | {name: page(document) for name, page in FORMATS.items()}
 
 
 def forward_file(folder: Path, name: str, body: str) -> Path:
