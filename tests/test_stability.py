@@ -459,7 +459,7 @@ CANCELLING = {
         "    z = x + 3\n    e = exp(z)\n    p = e/Sum(e, C)\n    y = -Sum(p*log(p), C)\n",
         lambda x: -(x.softmax(1) * x.log_softmax(1)).sum(1),
     ),
-    "divergence of Jensen and Shannon": (
+    "divergence of Jensen and Shannon": (  # Lin 1991; proved statement by statement
         "    p = exp(x)/Sum(exp(x), C)\n    q = exp(w)/Sum(exp(w), C)\n    m = (p + q)/2\n"
         "    y = Sum(p*log(p/m), C) + Sum(q*log(q/m), C)\n",
         lambda x, w: sum(
@@ -475,7 +475,11 @@ def test_what_nearly_cancels_is_subtracted_first(case, tmp_path):
     lines, reference = CANCELLING[case]
     inputs = ["x", "w"] if "w" in lines else ["x"]
     body = "".join(f"    {name} = Input(N, C)\n" for name in inputs) + lines
-    function, _, _ = generated(forward_file(tmp_path, "Cancelling", body), tmp_path)
+    function, _, result = generated(forward_file(tmp_path, "Cancelling", body), tmp_path)
+    assert result.proved.every_size
+    assert_same_gradients(
+        function, reference, *(draw(5, 3, seed=s + 1) for s in range(len(inputs)))
+    )
     generator = torch.Generator().manual_seed(0)
     x = 1000 + (8 * torch.randn(4, 3, generator=generator)).round() / 8  # x + 3 is exact
     arguments = [x, x[:, [1, 2, 0]]][: len(inputs)]
