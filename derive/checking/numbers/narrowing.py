@@ -59,10 +59,11 @@ def narrowing(
     found: dict[Need, bool] = {}
     alone = {need: with_only(written, nodes) for need, nodes in open_needs.items()}
     for point, is_random in _points(chain, of, open_needs, settled or {}):
+        evaluation = Evaluation(chain, point, Floating())  # the gradient is the same for all needs
         for need, e in alone.items():
             if found.get(need) is False or (need in found and not is_random):
                 continue
-            below = _missing_at(chain, of, e, need, point)
+            below = _missing_at(evaluation, of, e, need)
             if below is not None:
                 found[need] = found.get(need, True) and not (is_random or below)
     if not found:
@@ -70,11 +71,11 @@ def narrowing(
     return Narrowing(_conditions(found), all(found.values()))
 
 
-def _missing_at(chain: Chain, of: Tensor, e: Expr, need: Need, point: Point) -> bool | None:
+def _missing_at(evaluation: Evaluation, of: Tensor, e: Expr, need: Need) -> bool | None:
     """Whether the operand is negative somewhere, if the formula has no value at a point at which
     the forward has a gradient; else None.
     """
-    evaluation = Evaluation(chain, point, Floating())
+    chain, point = evaluation.chain, evaluation.point
     try:
         if UNDEFINED not in evaluation.entries_or_undefined(e, of.home).values():
             return None
