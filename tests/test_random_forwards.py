@@ -63,7 +63,7 @@ def in_the_sample_or_thorough(seed):
     return seed if seed in SAMPLE else pytest.param(seed, marks=pytest.mark.thorough)
 
 
-@pytest.mark.parametrize("seed", map(in_the_sample_or_thorough, SEEDS))
+@pytest.mark.parametrize("seed", [*map(in_the_sample_or_thorough, SEEDS)])
 def test_a_random_forward_is_what_plain_torch_computes(seed):
     text = random_forward(seed, MOST)
     outcome = tried(text, seed, TIME)

@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+ALL = "not browser and not engine"  # more than the sample that the suite takes
+OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ALL)
 UNCHANGED = "(what it gave was never another thing)"
 LONGEST = 180  # seconds that the tests of one file may take: what hangs is noticed too
 
