@@ -27,6 +27,7 @@ from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.repeated import named_once
+from codegen.second import second_of
 from codegen.program import (
     NUMBERS,
     Function,
@@ -53,6 +54,7 @@ from derive.language.symbols import Axes, Axis, Tensor, size_divisors
 from derive.notation.definition import IGNORE_INDEX, Definition, Statement
 from derive.notation.layout import Layout, layouts, layouts_of, plain
 from derive.notation.made_axes import known_sizes
+from derive.orders.second import SecondOrder
 from derive.proving.forward_plan import forward_plan
 from derive.proving.proved import Proved
 
@@ -60,23 +62,38 @@ ZERO = Number(Fraction(0))
 
 
 def program_of(
-    proved: Proved, source: Path, source_hash: str, without_options: Proved | None = None
+    proved: Proved, source: Path, source_hash: str, beside: Beside | None = None
 ) -> Program:
-    """Everything that a target prints, decided.
-
-    ``source`` is the file that holds the mathematics; ``without_options`` the same mathematics
-    where nothing optional is passed.
+    """Everything that a target prints, decided; ``source`` is the file that holds the mathematics.
     """
-    builder = _Builder(proved)
-    program = builder.program(source, source_hash)
-    if without_options is None:
-        return program
-    return replace(program, plain=builder.plain(_Builder(without_options)))
+    builder = Builder(proved)
+    program, beside = builder.program(source, source_hash), beside or Beside()
+    if beside.second is not None:
+        program = replace(program, second=second_of(builder, beside.second))
+    if beside.without_options is not None:
+        left = Builder(beside.without_options)
+        second = beside.second_without_options
+        plain = builder.plain(left)
+        if second is not None:
+            plain = replace(plain, second=second_of(left, second))
+        program = replace(program, plain=plain)
+    return program
 
 
 def _product(lengths: Iterable[Value]) -> Value:
     lengths = tuple(lengths)
     return lengths[0] if len(lengths) == 1 else Times(tuple((v, False) for v in lengths))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is derived and proved beside a closed form: its ``second`` derivatives, the mathematics
+    ``without_options``, and the second derivatives of that; None for what was not.
+    """
+
+    second: SecondOrder | None = None
+    without_options: Proved | None = None
+    second_without_options: SecondOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ class _Line:
     layout: Layout
 
 
-class _Builder:
+class Builder:
     def __init__(self, proved: Proved):
         self.proved, self.form = proved, proved.closed_form
         self.definition: Definition = self.form.definition
@@ -152,7 +169,10 @@ class _Builder:
         statements = [(s.tensor, s.expression) for s in self.form.statements]
         return unsafe(lines, statements, self.form.relations)
 
-    def plain(self, left: _Builder) -> Plain:
+    def line(self, tensor: Tensor, e: Expr, layout: Layout) -> _Line:
+        return _Line(tensor, (e,), layout)
+
+    def plain(self, left: Builder) -> Plain:
         """What ``left`` makes of the mathematics without options, and when that is called."""
         definition = self.definition
         passed = {t.name for t in left.definition.arguments}
@@ -173,11 +193,11 @@ class _Builder:
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
-        needs = [p.name for p in self._needs() if p.name != self.definition.output.name]
+        needs = [p.name for p in self.needs() if p.name != self.definition.output.name]
         results = (self.definition.output.name, *needs)
         values = with_logarithms_joined(((v.tensor, v.expression) for v in self.plan), results)
         lines = [_Line(tensor, (e,), self.layouts[tensor.name]) for tensor, e in values]
-        return self._function(
+        return self.function(
             f"{self.definition.snake}_forward",
             f"The output {self.definition.output}, then what the backward needs.",
             self._inputs(),
@@ -192,10 +212,10 @@ class _Builder:
         output = self.definition.output
         parameters = [
             Parameter(f"d{output.name}", self.layouts[output.name], "adjoint"),
-            *self._needs(),
+            *self.needs(),
         ]
         lines = self._gradient_lines()
-        return self._function(
+        return self.function(
             f"{self.definition.snake}_backward",
             f"The gradients of the inputs, from d{output} and what the forward saved.",
             parameters,
@@ -205,13 +225,13 @@ class _Builder:
             f"d{output.name}",
             self.definition.by_name,
             self._at_hand(),
-            self._asked_of_saved(parameters),
+            self.asked_of_saved(parameters),
         )
 
     def _atoms(self) -> Function:
         statements = self.definition.statements
         lines = [_Line(s.tensor, (s.expression,), self.layouts[s.name]) for s in statements]
-        return self._function(
+        return self.function(
             f"{self.definition.snake}_atoms",
             "Every statement of the mathematics, as it is written.",
             self._inputs(),
@@ -240,7 +260,7 @@ class _Builder:
         ]
         results = [f"d{s.name}" for s in self.definition.statements]
         results += [f"d{t.name}" for t in self.definition.differentiable]
-        return self._function(
+        return self.function(
             f"{self.definition.snake}_chain",
             "The gradient of every statement and input, one step of the chain rule at a time.",
             parameters,
@@ -252,7 +272,7 @@ class _Builder:
             checks=self._asked_beside_inputs(parameters),
         )
 
-    def _function(
+    def function(
         self,
         name: str,
         summary: str,
@@ -309,7 +329,7 @@ class _Builder:
         inputs = self._inputs()
         return (*needed(inputs), *self._asked(inputs, self.definition.broadcast))
 
-    def _asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
+    def asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
         """What the backward asks of an upstream gradient and of what the forward saved."""
         asked = self._asked(parameters, upstream=True)
         return (*asked, *self._ranges(parameters, self._counting()))
@@ -429,7 +449,7 @@ class _Builder:
         indices = [Parameter(IGNORE_INDEX, (), "index", default) for default in ignored]
         return tensors + sizes + scalars + indices
 
-    def _needs(self) -> list[Parameter]:
+    def needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradient: saved tensors, and sizes that
         none of them has.
         """
@@ -539,7 +559,7 @@ class _Builder:
         has it, a number, an argument itself, or what follows from those of other axes.
         """
         definition, found = self.definition, {}
-        for p in parameters:
+        for p in sorted(parameters, key=lambda p: p.default is not None):
             for i, dim in enumerate(p.layout):
                 if not dim.one:
                     axis = definition.size(dim.axis)

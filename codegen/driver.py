@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.build import program_of
+from codegen.build import Beside, program_of
 from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
 from codegen.targets import Target, targets
@@ -27,10 +27,12 @@ from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
+from derive.orders.second import SecondOrder, second_order
 from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
+LONGEST_SECOND = 60  # seconds for each of two programs: second derivatives are then refused
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,18 @@ def written(
     Raises `QuestionError` where the target cannot print it.
     """
     source = Path(forward.definition.place.file)
-    program = program_of(proved, source, source_hash(forward), _without_options(proved))
+    plain = _without_options(proved)
+    beside = Beside(_second(proved), plain, None if plain is None else _second(plain))
+    program = program_of(proved, source, source_hash(forward), beside)
     return program, target.render(program)
+
+
+def _second(proved: Proved) -> SecondOrder | None:
+    """The second derivatives; None where they are not proved in time: then they are refused."""
+    try:
+        return second_order(proved, limit=LONGEST_SECOND)
+    except UnprovedError:
+        return None
 
 
 def _without_options(proved: Proved) -> Proved | None:

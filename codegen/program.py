@@ -629,6 +629,26 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Second:
+    """What the derivatives of a backward are made of (``derive/orders``).
+
+    ``pullback`` computes the gradients of the inputs from cotangents of the output and of all
+    values that are saved, where any is; ``behind`` the tangent of the output and cotangents of what
+    is saved, from what stands before the gradients of the inputs; ``jvp`` that tangent alone.
+    ``double`` is one after the other. ``cotangents`` are those that ``behind`` gives, by the name
+    of what is saved; those of others are 0.
+    """
+
+    pullback: Function | None
+    behind: Function
+    jvp: Function
+    double: Function
+    cotangents: tuple[tuple[str, str], ...]
+    formulas: tuple[tuple[str, ...], tuple[str, ...]]
+    proved: str
+
+
+@dataclass(frozen=True)
 class Plain:
     """The pair where nothing optional is passed: the tensors ``absent`` are left out, the scalars
     ``zero`` are 0, and of the labels ``counting`` (with the lengths of the axes that they index)
@@ -641,6 +661,7 @@ class Plain:
     formulas: tuple[str, ...]
     forward: Function
     backward: Function
+    second: Second | None = None
 
 
 @dataclass(frozen=True)
@@ -651,8 +672,8 @@ class Program:
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
     axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
     the sizes of the inputs. ``broadcast`` are the arguments that are
-    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``plain`` is
-    the pair for calls that pass nothing optional.
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
+    what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
     """
 
     name: str
@@ -677,4 +698,5 @@ class Program:
     backward: Function
     atoms: Function
     chain: Function
+    second: Second | None = None
     plain: Plain | None = None

@@ -267,7 +267,7 @@ def _arranged(
         knowledge,
         tuple(record.steps),
         tuple(fact for fact in knowledge.found.values() if fact),
-        cost_of(found.pairs, chain.definition.output, knowledge.relations.results),
+        cost_of(found.pairs, chain.definition.at_hand, knowledge.relations.results),
         found.again,
     )
 

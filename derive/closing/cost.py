@@ -31,6 +31,7 @@ from derive.language.symbols import Tensor, axes_of, tensors_in
 
 # The size of every axis: so long that one axis more outweighs many small reads.
 NOMINAL = 32
+SAVED = ("input", "given", "statement")  # the roles of what a backward reads of the forward
 
 
 @dataclass(frozen=True, order=True)
@@ -49,11 +50,11 @@ class Cost:
 
 def cost_of(
     statements: Iterable[tuple[Tensor, Expr]],
-    output: Tensor | None = None,
+    at_hand: frozenset[str] = frozenset(),
     results: frozenset[str] = frozenset(),
 ) -> Cost:
     """The cost of computing all ``statements`` (tensor, expression), of which those called
-    ``results`` are asked for, for a forward that returns ``output``.
+    ``results`` are asked for, where the values called ``at_hand`` need not be saved.
     """
     measured = [(tensor, _measured(e)) for tensor, e in statements]
     stored = results.union(*(m.summed for _, m in measured))
@@ -63,9 +64,7 @@ def cost_of(
     for tensor, m in measured:
         traffic += m.evaluated + sum(size for name, size in m.read if name not in on_the_way)
         traffic += 0 if tensor.name in on_the_way else entries(tensor.axes)
-        saved.update(m.values)
-    if output is not None:
-        saved.pop(output.name, None)
+        saved.update((name, size) for name, size in m.values if name not in at_hand)
     kept = sum(saved.values())
     return Cost(
         traffic + kept,
@@ -102,7 +101,7 @@ def _measured(e: Expr) -> _Measured:
         sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node)),
         arithmetic(e),
         int(e.count_ops()),
-        tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role == "statement"),
+        tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED),
         frozenset(t.name for node in outermost_reductions(e) for t in tensors_in(node)),
         passes > 0 or e.has(OneHot),
     )

@@ -76,7 +76,8 @@ def computed_from(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | 
     entry by entry and without overflow, if it is that.
     """
     relations = knowledge.relations
-    if value.name not in relations.by_name or value == relations.definition.output:
+    at_hand = relations.definition.at_hand
+    if value.name not in relations.by_name or value.name in at_hand:
         return None
     largest = max(entries(t.home) for t in read | {value})
     if entries(value.home) < largest or knowledge.centred_along(value):
@@ -94,7 +95,7 @@ def computed_from(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | 
     while not e.has(ArrayNode) and (unknown := unknown_in(e)):
         arguments = {t.at_home for t in unknown if t.name not in relations.by_name}
         more = more | arguments
-        if len(more) > 1 or any(t.role not in ("input", "given") for t in more):
+        if len(more) > 1 or any(t.role not in ("input", "given") or t.name not in at_hand for t in more):
             return None
         read = read | more
         e = unfolded(e, [t for t in unknown if t.at_home not in arguments])

@@ -32,7 +32,7 @@ def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Pr
     """
     pairs = list(pairs)
     risked = {risk for e in _written_out(pairs, relations) for risk in _risked(e, relations)}
-    return len(risked), cost_of(pairs, relations.definition.output, relations.results)
+    return len(risked), cost_of(pairs, relations.definition.at_hand, relations.results)
 
 
 def divisors(e: Expr) -> frozenset[Expr]:

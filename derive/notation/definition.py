@@ -80,6 +80,7 @@ class Definition:
     size_arguments: tuple[tuple[str, Axis], ...] = ()
     broadcast: tuple[str, ...] = ()
     demands: tuple[Demand, ...] = ()
+    kept: frozenset[str] | None = None
 
     @property
     def snake(self) -> str:
@@ -89,6 +90,15 @@ class Definition:
     @property
     def output(self) -> Tensor:
         return self.statements[-1].tensor
+
+    @cached_property
+    def at_hand(self) -> frozenset[str]:
+        """The names of the values that a backward finds there without their being saved for it: the
+        inputs and the output, or those that ``kept`` says.
+        """
+        if self.kept is not None:
+            return self.kept
+        return frozenset({*(t.name for t in self.inputs), self.output.name})
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:

@@ -57,7 +57,7 @@ class Parts:
         one over a root or a reduction, or chosen by what is given, that it is only another name.
         """
         self.spelled[statement.name] = e
-        if statement.tensor == self.definition.output:
+        if statement.name in self.definition.at_hand:
             return
         number, rest = number_apart(e)
         if number != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import wrap
@@ -45,6 +45,15 @@ class Core:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """What the `torch.autograd.Function` of the backward needs to know, as text."""
+
+    upstream: str
+    computed: tuple[str, ...]
+    returned: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Differentiable:
     """What the `torch.autograd.Function` needs to know of the pair behind it, as text."""
 
@@ -54,9 +63,10 @@ class Differentiable:
     plain: tuple[str, ...]
     saved: str
     numbers: str
+    returned: str
     computed: tuple[str, ...]
     gradients: str
-    count: int
+    behind: tuple[Behind, ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,11 @@ class Page:
         self.program = program
         self.asked_for = asked_for or program.forward.parameters
         self.sizes = dict(program.sizes)
-        self.functions = (program.forward, program.backward, program.atoms, program.chain)
+        second = program.second
+        behind = () if second is None else (second.behind, second.jvp, second.double)
+        behind += (second.pullback,) if second is not None and second.pullback else ()
+        four = (program.forward, program.backward, program.atoms, program.chain)
+        self.functions = (*four, *behind)
         for function in self.functions:
             for parameter in function.parameters:
                 checked_name(parameter.name, "an argument")
@@ -98,7 +112,7 @@ class Page:
 
     def printer(self, function: Function) -> Printer:
         numbers = [p.name for p in function.parameters if p.role in NUMBERS]
-        tensors = [p for p in function.parameters if p.role in ("input", "adjoint")]
+        tensors = [p for p in function.parameters if p.role in ("input", "adjoint", "statement")]
         like = min(tensors, key=lambda p: p.default is not None).name
         fixed, name = dict(self.program.fixed), self.program.name
         hurried = function is self.program.forward
@@ -120,26 +134,141 @@ class Page:
             else "None"
             for i, p in enumerate(forward.parameters)
         ]
-        upstream = backward.parameters[0].name
-        computed = [f"gradients = {self.called_back('_backward', upstream)}"]
-        if self.plain is not None:
-            short = f"gradients = {self.plain.called_back('_plain_backward', upstream)}"
-            computed = ["if ctx.plain:", f"    {short}", "else:", f"    {computed[0]}"]
         return Differentiable(
             self.inputs,
             forward.results[0],
-            upstream,
+            backward.parameters[0].name,
             tuple(broken(line, " " * 8) for line in self.plain_applied()),
-            broken(f"ctx.save_for_backward({', '.join(['behind', *saved])})", " " * 8),
+            broken(f"ctx.save_for_backward({', '.join(saved)})", " " * 8),
             _tuple(numbers),
-            tuple(broken(line, " " * 12) for line in computed),
+            broken(f"return {_tuple(self.outputs('result.'))}", " " * 8),
+            tuple(broken(line, " " * 8) for line in self.called_back()),
             broken(f"return {_tuple(gradients)}", " " * 8),
-            len(forward.parameters),
+            self.behind_the_backward(),
         )
 
-    def called_back(self, name: str, upstream: str) -> str:
-        needs = ", needs=ctx.needs_input_grad" * self.guards
-        return f"{name}({upstream}, *saved, *ctx.numbers{needs})"
+    def outputs(self, of: str = "") -> list[str]:
+        """What autograd sees: the output, and the values that are saved, each once. These have a
+        gradient where the backward is differentiated.
+        """
+        forward = self.program.forward
+        if self.program.second is None or self.program.second.pullback is None:
+            return [f"{of}{forward.results[0]}"]
+        values = [p.name for p in self.program.second.pullback.parameters if p.role == "statement"]
+        same = {
+            step.name for step in forward.steps
+            if isinstance(step, Assign) and isinstance(step.value, Load)
+        }
+        names = [forward.results[0], *(name for name in values if name != forward.results[0])]
+        return [
+            f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
+            for i, name in enumerate(names)
+        ]
+
+    def called_back(self) -> list[str]:
+        """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
+        differentiated again, or as nearly always.
+        """
+        upstream = self.program.backward.parameters[0].name
+        count = len(self.program.forward.parameters)
+        lines = []
+        if any(pair.program.second and pair.program.second.pullback for pair in self.pairs):
+            lines += ["if any(c is not None for c in cotangents):"]
+            lines += self.either(
+                lambda pair, name: [pair.pulled_back(f"{name}_pullback", upstream)], "    "
+            )
+            lines += [f"elif {upstream} is None:"]
+        else:
+            lines += [f"if {upstream} is None:"]
+        lines += [f"    return (None,) * {count}", "elif torch.is_grad_enabled():"]
+        if all(pair.program.second for pair in self.pairs):
+            known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
+            gradient = f"{self.program.title}Gradient"
+            lines += [f"    gradients = {gradient}.apply({known}, {upstream}, *saved)"]
+        else:
+            lines += ["    raise NotImplementedError(_REFUSAL)"]
+        lines += ["else:"]
+        lines += self.either(
+            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream)}"], "    "
+        )
+        return lines
+
+    @property
+    def pairs(self) -> list[Page]:
+        return [self, self.plain] if self.plain is not None else [self]
+
+    def either(self, lines: Callable[[Page, str], list[str]], indent: str) -> list[str]:
+        """``lines`` for the one pair, or for the plain one and the other."""
+        whole = lines(self, "")
+        if self.plain is None:
+            return [f"{indent}{line}" for line in whole]
+        short = lines(self.plain, "_plain")
+        return [
+            f"{indent}if ctx.plain:",
+            *(f"{indent}    {line}" for line in short),
+            f"{indent}else:",
+            *(f"{indent}    {line}" for line in whole),
+        ]
+
+    def backward_called(self, name: str, upstream: str, needs: str = "ctx.needs_input_grad") -> str:
+        more = f", needs={needs}" * self.guards
+        return f"{name}_backward({upstream}, *saved, *ctx.numbers{more})"
+
+    def pulled_back(self, name: str, upstream: str) -> str:
+        if self.program.second is None or self.program.second.pullback is None:
+            return "raise NotImplementedError(_REFUSAL)"
+        return f"gradients = {name}({upstream}, *cotangents, *saved, *ctx.numbers)"
+
+    def behind_the_backward(self) -> tuple[Behind, ...]:
+        """The function of autograd's that the backward is where it is differentiated again."""
+        if not all(pair.program.second for pair in self.pairs):
+            return ()
+        places = self.program.backward.results
+
+        def vectors(pair: Page) -> str:
+            """What stands before the gradients that the pair computes."""
+            own = pair.program.backward.results
+            if own == places:
+                return "*vectors"
+            return ", ".join(f"vectors[{places.index(name)}]" for name in own)
+
+        upstream = self.program.backward.parameters[0].name
+        known = ["plain"] * (self.plain is not None) + ["needs", "numbers"]
+        computed = [f"ctx.{name} = {name}" for name in known if name != "needs"]
+        computed += self.either(
+            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, 'needs')}"], ""
+        )
+        returned = self.either(
+            lambda pair, name: [
+                f"gradients = {name}_behind({vectors(pair)}, {upstream}, *saved, *ctx.numbers)"
+            ],
+            "",
+        )
+        returned.append(f"return {_tuple(['None'] * len(known) + ['*gradients'])}")
+        return (
+            Behind(
+                ", ".join([*known, upstream]),
+                tuple(broken(line, " " * 8) for line in computed),
+                tuple(broken(line, " " * 8) for line in returned),
+            ),
+        )
+
+    def second_cores(self, name: str = "", gradients: Sequence[str] = ()) -> tuple[Core, ...]:
+        """The lines of what comes behind the backward, and behind what was saved; ``gradients`` are
+        those that the latter returns, if these are not all that it computes.
+        """
+        second = self.program.second
+        if second is None:
+            return ()
+        cotangents = dict(second.cotangents)
+        tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
+        behind = [second.behind.results[0], *(cotangents.get(p.name, "None") for p in tensors)]
+        found = [self.core(second.behind, f"{name}_behind", returned=behind)]
+        if second.pullback is not None:
+            found.append(
+                self.core(second.pullback, f"{name}_pullback", returned=gradients or second.pullback.results)
+            )
+        return tuple(found)
 
     @cached_property
     def plain(self) -> Page | None:
@@ -147,14 +276,20 @@ class Page:
         plain = self.program.plain
         if plain is None:
             return None
-        pair = replace(self.program, forward=plain.forward, backward=plain.backward, plain=None)
+        pair = replace(
+            self.program,
+            forward=plain.forward,
+            backward=plain.backward,
+            second=plain.second,
+            plain=None,
+        )
         return Page(pair, self.program.forward.parameters)
 
     def plain_pair(self) -> tuple[Core, ...]:
         if self.plain is None:
             return ()
         page, pair = self.plain, self.plain.program
-        gradients = (
+        gradients = tuple(
             name if name in pair.backward.results else "None"
             for name in self.program.backward.results
         )
@@ -164,8 +299,9 @@ class Page:
                 pair.backward,
                 "_plain_backward",
                 [page.needs] * page.guards,
-                returned=tuple(gradients),
+                returned=gradients,
             ),
+            *page.second_cores("_plain", gradients),
         )
 
     def plain_applied(self) -> list[str]:
@@ -181,7 +317,7 @@ class Page:
             tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
         inputs = ", ".join(p.name for p in plain.forward.parameters)
         needs = plain.backward.parameters[1:]
-        saved = ", ".join(["behind", *(p.name for p in needs if p.role not in NUMBERS)])
+        saved = ", ".join(p.name for p in needs if p.role not in NUMBERS)
         numbers = [p.name for p in needs if p.role in NUMBERS]
         results = _tuple(plain.forward.results).removeprefix("(").removesuffix(")")
         return [
@@ -190,7 +326,7 @@ class Page:
             f"    {results} = _plain_forward({inputs})",
             f"    ctx.save_for_backward({saved})",
             f"    ctx.numbers = {_tuple(numbers)}",
-            f"    return {plain.forward.results[0]}, behind",
+            f"    return {_tuple(self.plain.outputs())}",
         ]
 
     def public(self) -> Core:
@@ -201,6 +337,8 @@ class Page:
         applied = f"{output} = {program.title}Function.apply({self.inputs})[0]"
         lines = [
             *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
+            "if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:\n"
+            f"        return {program.atoms.name}({self.inputs}).{output}",
             self.prepared,
             self.explained(applied),
             "if torch.compiler.is_compiling() and not torch.compiler.is_exporting():\n"

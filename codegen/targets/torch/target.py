@@ -56,7 +56,7 @@ class TorchTarget:
             asked=page.arguments_asked(),
             prepared=page.prepared_names,
             pair=page.differentiable(),
-            plain=page.plain_pair(),
+            cores=(*page.second_cores(), *page.plain_pair()),
         )
         called = self.called(body, program.name)
         decorators = [called.pop(name) for name in DECORATORS if name in called]

@@ -1,0 +1,169 @@
+"""The two forwards whose gradients a second derivative is made of.
+
+The backward computes the gradients of the inputs from the upstream gradient and from what the
+forward saved. A derivative of it is taken in two steps, each a gradient like any other:
+
+- *behind the backward*: ``total = sum over inputs i of Sum(v_i * dinput_i)``, as a function of the
+  upstream gradient and of what is saved. Its gradient by the upstream gradient is the tangent of
+  the output, by what is saved a cotangent ``c_``;
+- *behind the forward*: ``total = Sum(c_y*y) + sum over what is saved of Sum(c_s*s)``, as a function
+  of the inputs, so that what is saved is a function of the inputs, and no constant.
+
+One after the other they are the product of the Hessian with ``v``; the first backward is the second
+of them where all cotangents but the output's are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from sympy import Add, Expr
+
+from derive.closing.closed_form import ClosedForm
+from derive.language.names import unused
+from derive.language.nodes import Peak, Sum, along
+from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.notation.definition import Definition, Statement
+from derive.notation.statements import known_signs
+from derive.proving.forward_plan import forward_plan
+from derive.values.parts import in_full
+
+def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tensor]]:
+    """The forward whose gradients are those of the inputs where the output and what is saved have
+    one each; and the cotangents, by the name of what they are of. The backward of it finds the
+    same values as the first.
+    """
+    definition = form.definition
+    free = _Names(definition.position, (f"d{name}" for name in form.relations.position))
+    values = _saved_values(form)
+    tensors = [definition.output, *(t for t in values if t != definition.output)]
+    cotangents = {t.name: Tensor(free(f"c_{t.name}"), t.home, role="given") for t in tensors}
+    peaks: dict[Expr, Tensor] = {}
+
+    def shift(peak: Peak) -> Tensor:
+        axes = [axis for axis in definition.axes if axis in axes_of(peak)]
+        return peaks.setdefault(peak, Tensor(free("shift"), axes, role="given"))
+
+    # What a shift is does not matter to the gradients: it is held where it is.
+    statements = [
+        replace(s, expression=s.expression.replace(lambda e: isinstance(e, Peak), shift))
+        for s in _with_saved_parts(form)
+    ]
+    total = Add(*(_product(cotangents[t.name], t) for t in tensors))
+    statements.append(_total(total, definition, free))
+    known = {t.name for t in form.saved} | {c.name for c in cotangents.values()}
+    pulled = replace(
+        definition,
+        name=f"{definition.name}Pullback",
+        inputs=(*definition.inputs, *cotangents.values(), *peaks.values()),
+        statements=tuple(statements),
+        kept=frozenset(known),
+    )
+    return pulled, cotangents
+
+
+def behind_the_backward(
+    form: ClosedForm,
+) -> tuple[Definition, Tensor, Mapping[str, Tensor]]:
+    """The forward whose gradients are those of the upstream gradient and of what is saved, where
+    the gradients of the inputs have one each; the upstream gradient in it, and by the name of each
+    input what stands before its gradient.
+    """
+    definition = form.definition
+    values = _saved_values(form)
+    read = [t for t in form.saved if t not in values and t.role != "scalar"]
+    free = _Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
+    upstream = Tensor(free("g"), definition.output.axes)
+    free.taken.add(f"d{upstream.name}")
+    vectors = {
+        x.name: Tensor(free(f"v_{x.name}"), x.home, role="given")
+        for x in definition.differentiable
+    }
+    saved = [Tensor(t.name, t.home, role="input", **t._assumptions_orig) for t in values]
+    known = {t.name: t for t in saved} | {f"d{definition.output.name}": upstream}
+    statements = []
+    for s in form.statements:
+        value = _renamed(s.expression, known.get)
+        name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
+        tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
+        known[s.tensor.name] = tensor
+        statements.append(Statement(tensor, value, definition.place))
+    total = Add(*(_product(v, known[f"d{name}"]) for name, v in vectors.items()))
+    statements.append(_total(total, definition, free))
+    inputs = (upstream, *read, *saved, *vectors.values())
+    numbers = {t.name for s in statements for t in tensors_in(s.expression)}
+    behind = replace(
+        definition,
+        name=f"{definition.name}Second",
+        inputs=inputs,
+        scalars=tuple((t, n) for t, n in definition.scalars if t.name in numbers),
+        statements=tuple(statements),
+        optional=(),
+        ignoring=(),
+        broadcast=(),
+        demands=(),
+    )
+    return behind, upstream, vectors
+
+
+class _Names:
+    """Names that are not taken yet."""
+
+    def __init__(self, *taken: Iterable[str]):
+        self.taken = set().union(*taken)
+
+    def __call__(self, name: str) -> str:
+        name = unused(name, self.taken.__contains__)
+        self.taken |= {name, f"d{name}"}
+        return name
+
+
+def _saved_values(form: ClosedForm) -> list[Tensor]:
+    """What is saved and computed, not passed."""
+    return [t for t in form.saved if t.role == "statement"]
+
+
+def _with_saved_parts(form: ClosedForm) -> list[Statement]:
+    """The statements of the forward, and after what they are made of the parts that are saved.
+
+    Where those are shifted by a peak the lines that compute them are taken, since other statements
+    read what is shifted there as well.
+    """
+    definition, parts = form.definition, {p.tensor.name: p for p in form.relations.parts}
+    saved = [parts[t.name] for t in form.saved if t.name in parts]
+    others = [p for p in parts.values() if p not in saved]
+    full = {p.tensor: in_full(p.expression, others) for p in saved}
+    if any(e.has(Peak) for e in full.values()):
+        lines = {line.tensor: line.expression for line in reversed(forward_plan(form))}
+        return [Statement(t, e, definition.place) for t, e in reversed(lines.items())]
+    waiting = [Statement(t, e, definition.place) for t, e in full.items()]
+    result: list[Statement] = []
+    known = {t.name for t in definition.inputs} | {t.name for t, _ in definition.scalars}
+    for statement in (None, *definition.statements):
+        if statement is not None:
+            result.append(statement)
+            known.add(statement.name)
+        while ready := next((w for w in waiting if _names_in(w.expression) <= known), None):
+            waiting.remove(ready)
+            result.append(ready)
+            known.add(ready.name)
+    return result
+
+
+def _names_in(e: Expr) -> set[str]:
+    return {t.name for t in tensors_in(e)}
+
+
+def _renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:
+    """``e`` with other tensors in the place of those that are ``known`` by name."""
+    met = {t: other for t in e.atoms(Tensor) if (other := known(t.name)) is not None}
+    return e.xreplace({t: along(other, t) for t, other in met.items()})
+
+
+def _product(v: Tensor, gradient: Tensor) -> Expr:
+    return Sum.over(v * gradient, gradient.home) if gradient.home else v * gradient
+
+
+def _total(e: Expr, definition: Definition, free: _Names) -> Statement:
+    return Statement(Tensor(free("total"), (), role="statement"), e, definition.place)
