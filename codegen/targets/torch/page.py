@@ -84,6 +84,11 @@ class PrintedFunction:
     returned: str
     core: tuple[Core, ...] = ()
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class of what it returns, if that is one of its own."""
+        return (self.result_class,) if self.result_class else ()
+
 
 class Page:
     """The parts of a Program as text. ``asked_for`` are the arguments of which a gradient may be
@@ -142,7 +147,7 @@ class Page:
             broken(f"ctx.save_for_backward({', '.join(saved)})", " " * 8),
             _tuple(numbers),
             broken(f"return {_tuple(self.outputs('result.'))}", " " * 8),
-            tuple(broken(line, " " * 8) for line in self.called_back()),
+            tuple(_broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {_tuple(gradients)}", " " * 8),
             self.behind_the_backward(),
         )
@@ -180,7 +185,7 @@ class Page:
             lines += [f"elif {upstream} is None:"]
         else:
             lines += [f"if {upstream} is None:"]
-        lines += [f"    return (None,) * {count}", "elif torch.is_grad_enabled():"]
+        lines += [f"    return (None,) * {count}", "elif torch.is_grad_enabled() and not _transformed():"]
         if all(pair.program.second for pair in self.pairs):
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
@@ -248,8 +253,8 @@ class Page:
         return (
             Behind(
                 ", ".join([*known, upstream]),
-                tuple(broken(line, " " * 8) for line in computed),
-                tuple(broken(line, " " * 8) for line in returned),
+                tuple(map(_broken_at_its_place, computed)),
+                tuple(map(_broken_at_its_place, returned)),
             ),
         )
 
@@ -337,8 +342,7 @@ class Page:
         applied = f"{output} = {program.title}Function.apply({self.inputs})[0]"
         lines = [
             *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
-            "if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:\n"
-            f"        return {program.atoms.name}({self.inputs}).{output}",
+            f"if _transformed():\n        return {program.atoms.name}({self.inputs}).{output}",
             self.prepared,
             self.explained(applied),
             "if torch.compiler.is_compiling() and not torch.compiler.is_exporting():\n"
@@ -383,6 +387,68 @@ class Page:
         function = self.program.chain
         lines = [self.prepared, *self.in_range(), *self.asked(function), *self.lines(function)]
         return self.function(function, lines, self.restored(function))
+
+    def second(self) -> tuple[PrintedFunction, ...]:
+        """What comes behind the backward, for whoever calls it."""
+        second = self.program.second
+        if second is None:
+            return ()
+        double, cotangents = second.double, dict(second.cotangents)
+        names = [p.name for p in double.parameters]
+        saved = names[len(second.behind.parameters) - len(self.program.backward.parameters[1:]) :]
+        tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
+        found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
+        lines = [
+            *self.asked(double),
+            wrapped(f"{', '.join(found)} = _behind", names, indent=4),
+        ]
+        values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
+        if second.pullback is not None:
+            of = [p.name.removeprefix("c_") for p in second.pullback.parameters]
+            passed = [cotangents.get(name, "None") for name in of[: -len(saved)]]
+            pulled = ", ".join(double.results[1:])
+            lines.append(wrapped(f"{pulled} = _pullback", [*passed, *saved], indent=4))
+            values = {name: [name] for name in values}
+        for p in tensors:
+            if f"d{p.name}" in values and p.name in cotangents:
+                values[f"d{p.name}"].append(cotangents[p.name])
+        layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
+        layouts[found[0]] = self.program.backward.parameters[0].layout
+        printer = self.printer(double)
+        returned = []
+        for name, terms in ((found[0], [found[0]]), *values.items()):
+            if len(terms) > 1:
+                lines.append(f"{name} = {' + '.join(terms)}")
+                terms = [name]
+            text = printer.restored(terms[0], layouts[name]) if terms else "None"
+            returned.append(f"{text}.to({self.dtype})" if terms else text)
+        kinds = [
+            (name, "Tensor" if terms else "None", f"  # {self.shape_of(layouts[name])}")
+            for name, terms in ((found[0], [found[0]]), *values.items())
+        ]
+        tangent = second.jvp
+        pushed = [*self.asked(tangent), *self.lines(tangent)]
+        pushed_to = printer.restored(found[0], layouts[found[0]])
+        return (
+            PrintedFunction(
+                tangent.summary,
+                wrapped(f"def {tangent.name}", self.arguments(tangent), " -> Tensor:"),
+                self.shapes(tangent),
+                tuple(used(pushed, pushed_to)),
+                "",
+                (),
+                f"return {pushed_to}.to({self.dtype})",
+            ),
+            PrintedFunction(
+                double.summary,
+                wrapped(f"def {double.name}", self.arguments(double), f" -> {double.result_class}:"),
+                self.shapes(double),
+                tuple(used(lines, ", ".join(returned))),
+                double.result_class,
+                tuple(kinds),
+                wrapped(f"return {double.result_class}", returned, indent=4),
+            ),
+        )
 
     def function(
         self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
@@ -592,6 +658,13 @@ class Page:
             return arguments
         place = next(i for i, p in enumerate(parameters) if p.name == needs[0].name)
         return [*arguments[:place], "*", *arguments[place:]]
+
+
+def _broken_at_its_place(line: str) -> str:
+    """A line of a method, itself indented, in several where it is long."""
+    own = line.lstrip()
+    indent = line[: len(line) - len(own)]
+    return indent + broken(own, indent + " " * 8)
 
 
 def _typed(p: Parameter) -> str:

@@ -56,6 +56,7 @@ class TorchTarget:
             asked=page.arguments_asked(),
             prepared=page.prepared_names,
             pair=page.differentiable(),
+            second=page.second(),
             cores=(*page.second_cores(), *page.plain_pair()),
         )
         called = self.called(body, program.name)
