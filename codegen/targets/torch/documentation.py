@@ -18,6 +18,7 @@ def documentation(program: Program) -> tuple[str, ...]:
         *_part(["The closed form:", "", *(f"    {line}" for line in program.formulas)]),
         *_part(_without_options(program)),
         *_part(wrap(f"Proved: {program.proved}.", WIDTH)),
+        *_part(_second(program)),
         *_part(["At the edges:", "", *(line for e in edges(program) for line in _item(e))]),
     )
 
@@ -32,6 +33,26 @@ def _without_options(program: Program) -> list[str]:
     when += [f"no entry of {step.name} is ignored" for step in plain.counting]
     words = wrap(f"Where {', and '.join(when)}, derived and proved as well:", WIDTH)
     return [*words, "", *(f"    {line}" for line in plain.formulas)]
+
+
+def _second(program: Program) -> list[str]:
+    """What comes behind the backward."""
+    second = program.second
+    if second is None:
+        return []
+    behind, pulled = second.formulas
+    upstream = program.backward.parameters[0].name
+    v = second.jvp.parameters[0].name
+    words = (
+        f"Differentiated again: where the gradients are multiplied by {v} and so on and added up, "
+        f"and g is {upstream}, with the tangent {second.behind.results[0]} of the output and what "
+        "is saved as a function of the inputs:"
+    )
+    lines = [*wrap(words, WIDTH), "", *(f"    {line}" for line in behind)]
+    if second.pullback is not None:
+        lines += ["", *wrap("and from these, as c_ of what is saved, back to the inputs:", WIDTH)]
+        lines += ["", *(f"    {line}" for line in pulled)]
+    return [*lines, "", *wrap(f"Proved: {second.proved}.", WIDTH)]
 
 
 def _part(lines) -> list[str]:
@@ -95,9 +116,22 @@ def edges(program: Program) -> tuple[str, ...]:
         f"{kinds}; ValueError for shapes that do not fit.",
         "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
         "torch.autocast nothing changes.",
-        "NotImplementedError where a gradient is differentiated again, as second derivatives are "
-        f"not derived yet: {program.atoms.name} is plain torch, for autograd to any order, for "
-        "torch.func and for forward mode.",
+        *_orders(program),
+    )
+
+
+def _orders(program: Program) -> tuple[str, ...]:
+    plain = f"{program.atoms.name}, which is plain torch"
+    pairs = [program] if program.plain is None else [program, program.plain]
+    if not all(pair.second for pair in pairs):
+        return (
+            "NotImplementedError where a gradient is differentiated again, as its second "
+            f"derivatives were not proved: use {plain}, for autograd to any order.",
+        )
+    return (
+        "Derivatives of any order: the second by the closed form above, higher ones by autograd "
+        f"through its lines. torch.func and forward mode go through {plain}; under torch.compile "
+        "NotImplementedError where a gradient is asked for with create_graph=True.",
     )
 
 

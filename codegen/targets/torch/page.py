@@ -185,7 +185,7 @@ class Page:
             lines += [f"elif {upstream} is None:"]
         else:
             lines += [f"if {upstream} is None:"]
-        lines += [f"    return (None,) * {count}", "elif torch.is_grad_enabled() and not _transformed():"]
+        lines += [f"    return (None,) * {count}", f"elif torch.is_grad_enabled() and not _transformed({upstream}):"]
         if all(pair.program.second for pair in self.pairs):
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
