@@ -27,7 +27,6 @@ from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.repeated import named_once
-from codegen.second import second_of
 from codegen.program import (
     NUMBERS,
     Function,
@@ -47,6 +46,7 @@ from codegen.program import (
     Value,
     Within,
 )
+from codegen.second import second_of
 from derive.closing.risks import unsafe
 from derive.formulas.text import formula
 from derive.language.nodes import Flatten, Max, Peak, Reshaping
@@ -64,8 +64,7 @@ ZERO = Number(Fraction(0))
 def program_of(
     proved: Proved, source: Path, source_hash: str, beside: Beside | None = None
 ) -> Program:
-    """Everything that a target prints, decided; ``source`` is the file that holds the mathematics.
-    """
+    """Everything that a target prints, decided; ``source`` is the file that holds the mathematics."""
     builder = Builder(proved)
     program, beside = builder.program(source, source_hash), beside or Beside()
     if beside.second is not None:

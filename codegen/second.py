@@ -120,7 +120,9 @@ class _Lines:
         kept: list[tuple[Tensor, object]] = []
         needed = set(results)
         for tensor, e in reversed(pairs):
-            if tensor.name in needed and not (tensor.role == "statement" and tensor.name in self.fixed):
+            if tensor.name in needed and not (
+                tensor.role == "statement" and tensor.name in self.fixed
+            ):
                 kept.append((tensor, e))
                 needed |= {t.name for t in tensors_in(e)}
         pairs = with_logarithms_joined(kept[::-1], set(results))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     *("version", "language", "running", "formulas", "zero", "range", "source", "notation"),
     *("chain", "values", "closing", "proving", "found", "presentation", "reading"),
-    *("checking.numbers", "checking.explaining", "checking", "derivation", "commands"),
+    *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )
 NAMED = re.compile(r"derive(\.\w+)+")  # a module of ours in a string
 DOOR = ("derive", "derive.__main__")  # what is public, by name: it may know every room

@@ -95,7 +95,9 @@ def computed_from(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | 
     while not e.has(ArrayNode) and (unknown := unknown_in(e)):
         arguments = {t.at_home for t in unknown if t.name not in relations.by_name}
         more = more | arguments
-        if len(more) > 1 or any(t.role not in ("input", "given") or t.name not in at_hand for t in more):
+        if len(more) > 1 or any(
+            t.role not in ("input", "given") or t.name not in at_hand for t in more
+        ):
             return None
         read = read | more
         e = unfolded(e, [t for t in unknown if t.at_home not in arguments])

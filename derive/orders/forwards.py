@@ -27,7 +27,8 @@ from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 from derive.proving.forward_plan import forward_plan
-from derive.values.parts import in_full
+from derive.values.naming import in_full
+
 
 def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tensor]]:
     """The forward whose gradients are those of the inputs where the output and what is saved have
@@ -77,8 +78,7 @@ def behind_the_backward(
     upstream = Tensor(free("g"), definition.output.axes)
     free.taken.add(f"d{upstream.name}")
     vectors = {
-        x.name: Tensor(free(f"v_{x.name}"), x.home, role="given")
-        for x in definition.differentiable
+        x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
     }
     saved = [Tensor(t.name, t.home, role="input", **t._assumptions_orig) for t in values]
     known = {t.name: t for t in saved} | {f"d{definition.output.name}": upstream}

@@ -13,9 +13,8 @@ from derive.language.choices import written_in
 from derive.language.names import unused
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
-from derive.notation.definition import Definition
 from derive.orders.forwards import behind_the_backward, behind_the_forward
-from derive.proving.proof import Proved, in_words
+from derive.proving.proved import Proved, in_words
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,9 @@ def _behind(proved: Proved, first: ClosedForm, names: Mapping[str, str]) -> Behi
             name = names.get(s.of.name, tensor.name)
             name = unused(name, (taken - {tensor.name}).__contains__)
             taken.add(name)
-            renamed = Tensor(name, tensor.home, tensor.home, tensor.role, **tensor._assumptions_orig)
+            renamed = Tensor(
+                name, tensor.home, tensor.home, tensor.role, **tensor._assumptions_orig
+            )
             results[s.of.name] = renamed
             known[tensor.name] = tensor = renamed
         elif isinstance(e, Tensor) or is_constant(e):

@@ -161,7 +161,8 @@ class Page:
             return [f"{of}{forward.results[0]}"]
         values = [p.name for p in self.program.second.pullback.parameters if p.role == "statement"]
         same = {
-            step.name for step in forward.steps
+            step.name
+            for step in forward.steps
             if isinstance(step, Assign) and isinstance(step.value, Load)
         }
         names = [forward.results[0], *(name for name in values if name != forward.results[0])]
@@ -185,7 +186,10 @@ class Page:
             lines += [f"elif {upstream} is None:"]
         else:
             lines += [f"if {upstream} is None:"]
-        lines += [f"    return (None,) * {count}", f"elif torch.is_grad_enabled() and not _transformed({upstream}):"]
+        lines += [
+            f"    return (None,) * {count}",
+            f"elif torch.is_grad_enabled() and not _transformed({upstream}):",
+        ]
         if all(pair.program.second for pair in self.pairs):
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
@@ -271,7 +275,11 @@ class Page:
         found = [self.core(second.behind, f"{name}_behind", returned=behind)]
         if second.pullback is not None:
             found.append(
-                self.core(second.pullback, f"{name}_pullback", returned=gradients or second.pullback.results)
+                self.core(
+                    second.pullback,
+                    f"{name}_pullback",
+                    returned=gradients or second.pullback.results,
+                )
             )
         return tuple(found)
 
@@ -441,7 +449,9 @@ class Page:
             ),
             PrintedFunction(
                 double.summary,
-                wrapped(f"def {double.name}", self.arguments(double), f" -> {double.result_class}:"),
+                wrapped(
+                    f"def {double.name}", self.arguments(double), f" -> {double.result_class}:"
+                ),
                 self.shapes(double),
                 tuple(used(lines, ", ".join(returned))),
                 double.result_class,
