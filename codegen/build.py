@@ -64,7 +64,7 @@ ZERO = Number(Fraction(0))
 def program_of(
     proved: Proved, source: Path, source_hash: str, beside: Beside | None = None
 ) -> Program:
-    """Everything that a target prints, decided; ``source`` is the file that holds the mathematics."""
+    """Everything that a target prints, decided; the mathematics is in the file ``source``."""
     builder = Builder(proved)
     program, beside = builder.program(source, source_hash), beside or Beside()
     if beside.second is not None:

@@ -32,7 +32,7 @@ from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
-LONGEST_SECOND = 60  # seconds for each of two programs: second derivatives are then refused
+LONGEST_SECOND = 300  # seconds for each of its two programs: second derivatives are then refused
 
 
 @dataclass(frozen=True)

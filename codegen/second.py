@@ -76,8 +76,8 @@ def second_of(builder: Builder, order: SecondOrder) -> Second:
         ),
         Function(
             f"{snake}_double_backward",
-            f"The gradients by g, which is d{output}, and by the inputs of what the gradients times v"
-            " come to.",
+            f"The gradients by g, which is d{output}, and by the inputs, of what the gradients"
+            " times v come to.",
             tuple(public),
             builder.asked_of_saved(public),
             (),

@@ -17,7 +17,7 @@ from derive.notation.definition import Statement, snake_case
 from derive.notation.made_axes import known_sizes
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain")
-CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Function", "Again")
+CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Second", "Function", "Gradient", "Compiled")
 
 
 def check_complete(

@@ -408,14 +408,19 @@ class Page:
         found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
         lines = [
             *self.asked(double),
-            wrapped(f"{', '.join(found)} = _behind", names, indent=4),
+            wrapped(f"{_unpacked(found)} = _behind", names, indent=4),
         ]
         values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
+        pulled = _unpacked(double.results[1:])
         if second.pullback is not None:
-            of = [p.name.removeprefix("c_") for p in second.pullback.parameters]
-            passed = [cotangents.get(name, "None") for name in of[: -len(saved)]]
-            pulled = ", ".join(double.results[1:])
+            of = [p.name for p in second.pullback.parameters if p.role == "adjoint"]
+            passed = [name if name in cotangents.values() else "None" for name in of]
             lines.append(wrapped(f"{pulled} = _pullback", [*passed, *saved], indent=4))
+            values = {name: [name] for name in values}
+        elif self.program.forward.results[0] in cotangents:
+            passed = [cotangents[self.program.forward.results[0]], *saved]
+            passed += [f"(True,) * {len(self.program.forward.parameters)}"] * self.guards
+            lines.append(wrapped(f"{pulled} = _backward", passed, indent=4))
             values = {name: [name] for name in values}
         for p in tensors:
             if f"d{p.name}" in values and p.name in cotangents:
@@ -675,6 +680,11 @@ def _broken_at_its_place(line: str) -> str:
     own = line.lstrip()
     indent = line[: len(line) - len(own)]
     return indent + broken(own, indent + " " * 8)
+
+
+def _unpacked(names: Sequence[str]) -> str:
+    """What stands before ``=`` where a tuple is taken apart."""
+    return f"{names[0]}," if len(names) == 1 else ", ".join(names)
 
 
 def _typed(p: Parameter) -> str:
