@@ -184,7 +184,10 @@ NAMES = (
     *FORWARDS,
     "index",
     "notebook",
-    *(f"lessons/{name}" for name in ("index", "clamped_loss", "saturated_tanh", "row_maximum")),
+    *(
+        f"lessons/{name}"
+        for name in ("index", "clamped_loss", "saturated_tanh", "row_maximum", "softmax_twice")
+    ),
 )
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 FLAT_FORMULAS = """

@@ -16,7 +16,7 @@ from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement, snake_case
 from derive.notation.made_axes import known_sizes
 
-FUNCTIONS = ("forward", "backward", "atoms", "chain")
+FUNCTIONS = ("forward", "backward", "atoms", "chain", "jvp", "double_backward")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Second", "Function", "Gradient", "Compiled")
 
 

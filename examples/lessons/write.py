@@ -1,4 +1,4 @@
-"""Three lessons, written out: python examples/lessons/write.py [--check | --html DIR] [--force]
+"""Four lessons, written out: python examples/lessons/write.py [--check | --html DIR] [--force]
 
 The words are ours; every result in them is read off the derivation of the lesson's forward.
 """
@@ -83,12 +83,31 @@ def row_maximum(proved: Proved) -> Words:
     )
 
 
+def softmax_twice(proved: Proved) -> Words:
+    """The words read the derivation where the upstream gradient of the number is 1."""
+    once = {proved.closed_form.chain.upstream: 1}
+    shown = [
+        Eq(s.tensor, s.expression.xreplace(once), evaluate=False)
+        for s in proved.closed_form.statements
+    ]
+    return (
+        "A backward pass is a computation as any other, so it has a backward pass. Multiply the "
+        "gradient of a softmax by a vector v and add it up: the result is a number, in which y is "
+        "a function of x and no constant. With 1 for the gradient of that number, what comes out "
+        "is ",
+        *joined(shown, " and "),
+        ". The gradient by g is how y moves where x moves along v: forward mode, found by two "
+        "backward passes. The gradient by x is the Hessian times v; no Hessian is made.",
+    )
+
+
 LESSONS = (
     Lesson("clamped_loss.py", "Clamping the loss is not clipping the gradient", clamped_loss),
     Lesson("saturated_tanh.py", "A saturated tanh passes no gradient", saturated_tanh),
     Lesson("row_maximum.py", "Why subtracting the row maximum changes nothing", row_maximum),
+    Lesson("softmax_twice.py", "The backward of a softmax is a forward again", softmax_twice),
 )
-ABOUT = "Three short forwards, and what their gradients say."
+ABOUT = "Four short forwards, and what their gradients say."
 
 
 def documents() -> Iterator[tuple[Lesson, Document]]:
