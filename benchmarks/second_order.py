@@ -98,7 +98,11 @@ def main() -> None:
 
         drawn = (x, rest, v)
         found = [ratio(asked, ours, plain, drawn, chosen.rounds) for asked in ASKED.values()]
-        print(f"{name:34}", *(f"{one:.2f}".rjust(len(a)) for one, a in zip(found, ASKED)), sep="  ")
+        print(
+            f"{name:34}",
+            *(f"{one:.2f}".rjust(len(a)) for one, a in zip(found, ASKED, strict=True)),
+            sep="  ",
+        )
 
 
 if __name__ == "__main__":

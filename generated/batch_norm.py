@@ -17,6 +17,26 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_g_x_term_v_x = Sum(g_x_term*v_x, N)
+    sum_v_x_xhat = Sum(v_x*xhat, N)
+    v_y = gain*inv_std*v_x + xhat*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1)) + v_bias - gain*inv_std*Sum(v_x, N)/N
+    c_gain = sum_g_x_term_v_x*inv_std
+    c_inv_std = sum_g_x_term_v_x*gain
+    c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1)) - g_gain*gain*inv_std*v_x/(N - 1)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    sum_c_y = Sum(c_y, N)
+    dx = inv_std*(c_xhat + gain*c_y - (Sum(c_xhat, N) + sum_c_y*gain)/N - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N))/(N - 1))
+    dgain = Sum(c_y*xhat, N)
+    dbias = sum_c_y
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where N - 1 is 0: var divides by it.
@@ -27,9 +47,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: batch_norm_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through batch_norm_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -39,6 +59,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -48,6 +69,8 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
+    if _transformed():
+        return batch_norm_atoms(x, gain, bias, eps).y
     dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     y = BatchNormFunction.apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -211,50 +234,189 @@ def batch_norm_chain(
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
 
 
+def batch_norm_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (N, C), v_gain (C,), v_bias (C,), gain (C,), inv_std (1, C), xhat (N, C).
+    """
+    _fits("v_x", v_x, "(N, C)", (None, None))
+    dtype = v_x.dtype
+    N, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
+    _fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    if N - 1 == 0:
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
+    N = v_x.shape[0]
+    sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
+    v_y = (
+        torch.addcmul(
+            torch.addcmul(v_bias, gain * inv_std, v_x),
+            v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
+            xhat,
+        )
+        - gain * inv_std * v_x.sum(0, keepdim=True) / N
+    )
+    return v_y.to(dtype)
+
+
+class BatchNormSecond(NamedTuple):
+    v_y: Tensor  # (N, C)
+    dx: Tensor  # (N, C)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def batch_norm_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
+    xhat: Tensor,
+) -> BatchNormSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (N, C), v_gain (C,), v_bias (C,), g (N, C), gain (C,), inv_std (1, C), xhat (N, C).
+    """
+    _fits("v_x", v_x, "(N, C)", (None, None))
+    dtype = v_x.dtype
+    N, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(1, C) with C as in v_x", (1, C), dtype, True)
+    _fits("xhat", xhat, "(N, C) with N, C as in v_x", (N, C), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+        v_x,
+        v_gain,
+        v_bias,
+        g,
+        gain,
+        inv_std,
+        xhat,
+    )
+    if N - 1 == 0:
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
+    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    dgain = dgain + c_gain
+    return BatchNormSecond(v_y.to(dtype), dx.to(dtype), dgain.to(dtype), dbias.to(dtype))
+
+
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    g_gain = (g * xhat).sum(0, keepdim=True)
+    g_bias = g.sum(0, keepdim=True)
+    g_x_term = torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
+    sum_g_x_term_v_x = (g_x_term * v_x).sum(0)
+    sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
+    v_y = (
+        torch.addcmul(
+            torch.addcmul(v_bias, gain * inv_std, v_x),
+            v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
+            xhat,
+        )
+        - gain * inv_std * v_x.sum(0, keepdim=True) / N
+    )
+    c_gain = sum_g_x_term_v_x * inv_std[0]
+    c_inv_std = (sum_g_x_term_v_x * gain)[None]
+    c_xhat = torch.addcmul(
+        (v_gain - sum_v_x_xhat * gain * inv_std / (N - 1)) * g,
+        g_gain * gain * inv_std / (N - 1),
+        v_x,
+        value=-1,
+    )
+    return (v_y, c_gain, c_inv_std, c_xhat)
+
+
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+    N = xhat.shape[0]
+    C = gain.shape[0]
+    if c_y is None:
+        c_y = gain.new_full((), 0).expand(N, C)
+    if c_inv_std is None:
+        c_inv_std = gain.new_full((), 0).expand(1, C)
+    if c_xhat is None:
+        c_xhat = gain.new_full((), 0).expand(N, C)
+    sum_c_y = c_y.sum(0, keepdim=True)
+    dx = inv_std * torch.addcmul(
+        (
+            torch.addcmul(c_xhat, gain, c_y)
+            - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N
+        ),
+        torch.addcmul(
+            (xhat * torch.addcmul(c_xhat, gain, c_y)).sum(0, keepdim=True),
+            c_inv_std,
+            inv_std,
+        ) / (N - 1),
+        xhat,
+        value=-1,
+    )
+    dgain = (c_y * xhat).sum(0)
+    dbias = sum_c_y[0]
+    return (dx, dgain, dbias)
+
+
 class BatchNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, gain, bias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
-        ctx.numbers = ()
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BatchNormAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1], gradients[2], None)
-
-
-_REFUSAL = (
-    "batch_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; batch_norm_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class BatchNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, x, gain, bias, eps):
+        ctx.set_materialize_grads(False)
+        result = _forward(x, gain, bias, eps)
+        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
+        ctx.numbers = ()
+        return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
+            return (None,) * 4
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = BatchNormGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1], gradients[2], None)
+
+
+class BatchNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "batch_norm: a gradient of it is differentiated again where that cannot be done;"
+    " batch_norm_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class BatchNormCompiled(torch.autograd.Function):
@@ -299,6 +461,15 @@ def _arguments(x, gain, bias, eps) -> tuple:
     if not eps > 0:
         raise ValueError(f"batch_norm: eps must be above 0, got {eps}")
     return dtype, x, gain, bias, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:

@@ -21,6 +21,26 @@ Where gain is left out, and bias is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_g_x_term_v_x = Sum(g_x_term*v_x, N, S)
+    sum_v_x_xhat = Sum(v_x*xhat, N, S)
+    v_y = gain*inv_std*v_x + xhat*(v_gain - sum_v_x_xhat*gain*inv_std/(N*S)) + v_bias - gain*inv_std*Sum(v_x, N, S)/(N*S)
+    c_gain = sum_g_x_term_v_x*inv_std
+    c_inv_std = sum_g_x_term_v_x*gain
+    c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N*S)) - g_gain*gain*inv_std*v_x/(N*S)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    sum_c_y = Sum(c_y, N, S)
+    dx = inv_std*(c_xhat + gain*c_y - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N, S))/(N*S) - (Sum(c_xhat, N, S) + sum_c_y*gain)/(N*S))
+    dgain = Sum(c_y*xhat, N, S)
+    dbias = sum_c_y
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where N is 0: mean divides by it.
@@ -35,9 +55,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: batch_norm_biased_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through batch_norm_biased_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +68,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -59,6 +80,8 @@ def batch_norm_biased(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
+    if _transformed():
+        return batch_norm_biased_atoms(x, gain, bias, eps).y
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     y = BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -255,6 +278,161 @@ def batch_norm_biased_chain(
     )
 
 
+def batch_norm_biased_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (1, C, *S=1), xhat (N, C,
+    *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(1, C, *S=1) with C as in v_x",
+        (1, C, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    if len(S_dims) != 1:
+        v_x, inv_std, xhat = _merged(2, 0, v_x, inv_std, xhat)
+    N = v_x.shape[0]
+    S = v_x.shape[2]
+    sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
+    v_y = (
+        torch.addcmul(
+            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
+            v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
+            xhat,
+        )
+        - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
+    )
+    return _restored(v_y, 2, S_dims).to(dtype)
+
+
+class BatchNormBiasedSecond(NamedTuple):
+    v_y: Tensor  # (N, C, *S)
+    dx: Tensor  # (N, C, *S)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def batch_norm_biased_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
+    xhat: Tensor,
+) -> BatchNormBiasedSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (1, C, *S=1),
+    xhat (N, C, *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(1, C, *S=1) with C as in v_x",
+        (1, C, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+        v_x,
+        v_gain,
+        v_bias,
+        g,
+        gain,
+        inv_std,
+        xhat,
+    )
+    if len(S_dims) != 1:
+        v_x, g, inv_std, xhat = _merged(2, 0, v_x, g, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    dgain = dgain + c_gain
+    return BatchNormBiasedSecond(
+        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
+        dbias.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    g_gain = (g * xhat).sum((0, 2), keepdim=True)
+    g_bias = g.sum((0, 2), keepdim=True)
+    g_x_term = torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S
+    sum_g_x_term_v_x = (g_x_term * v_x).sum((0, 2))
+    sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
+    v_y = (
+        torch.addcmul(
+            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
+            v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
+            xhat,
+        )
+        - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
+    )
+    c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
+    c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
+    c_xhat = torch.addcmul(
+        (v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S) * g,
+        g_gain * gain[:, None] * inv_std / N / S,
+        v_x,
+        value=-1,
+    )
+    return (v_y, c_gain, c_inv_std, c_xhat)
+
+
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+    N = xhat.shape[0]
+    C = gain.shape[0]
+    S = xhat.shape[2]
+    if c_y is None:
+        c_y = gain.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = gain.new_full((), 0).expand(1, C, 1)
+    if c_xhat is None:
+        c_xhat = gain.new_full((), 0).expand(N, C, S)
+    sum_c_y = c_y.sum((0, 2), keepdim=True)
+    dx = inv_std * (
+        torch.addcmul(
+            torch.addcmul(c_xhat, gain[:, None], c_y),
+            torch.addcmul(
+                (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
+                c_inv_std,
+                inv_std,
+            ) / N / S,
+            xhat,
+            value=-1,
+        )
+        - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S
+    )
+    dgain = (c_y * xhat).sum((0, 2))
+    dbias = sum_c_y[0, :, 0]
+    return (dx, dgain, dbias)
+
+
 def _plain_forward(x, eps) -> tuple:
     N = x.shape[0]
     S = x.shape[2]
@@ -278,37 +456,85 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     return (dx, None, None)
 
 
+def _plain_behind(v_x, g, inv_std, y) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    g_x_sum = (g * y).sum((0, 2), keepdim=True)
+    g_x_term = torch.addcmul(g, g_x_sum / N / S, y, value=-1) - g.sum((0, 2), keepdim=True) / N / S
+    sum_v_x_y = (v_x * y).sum((0, 2), keepdim=True)
+    v_y = inv_std * (
+        torch.addcmul(v_x, sum_v_x_y / N / S, y, value=-1) - v_x.sum((0, 2), keepdim=True) / N / S
+    )
+    c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
+    c_y = -sum_v_x_y * inv_std / N / S * g - g_x_sum * inv_std / N / S * v_x
+    return (v_y, c_inv_std, c_y)
+
+
+def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+    N = y.shape[0]
+    C = inv_std.shape[1]
+    S = y.shape[2]
+    if c_y is None:
+        c_y = inv_std.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = inv_std.new_full((), 0).expand(1, C, 1)
+    dx = inv_std * (
+        torch.addcmul(
+            c_y,
+            torch.addcmul((c_y * y).sum((0, 2), keepdim=True), c_inv_std, inv_std) / N / S,
+            y,
+            value=-1,
+        )
+        - c_y.sum((0, 2), keepdim=True) / N / S
+    )
+    return (dx, None, None)
+
+
 class BatchNormBiasedFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, gain, bias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
             y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(behind, inv_std, y)
+            ctx.save_for_backward(inv_std, y)
             ctx.numbers = ()
-            return y, behind
+            return (y, inv_std)
         result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = BatchNormBiasedGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BatchNormBiasedAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1] if ctx.needs_input_grad[1] else None,
@@ -317,25 +543,36 @@ class BatchNormBiasedFunction(torch.autograd.Function):
         )
 
 
+class BatchNormBiasedGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "batch_norm_biased: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; batch_norm_biased_atoms(...).y is the same in plain torch,"
+    "batch_norm_biased: a gradient of it is differentiated again where that cannot be done;"
+    " batch_norm_biased_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BatchNormBiasedAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class BatchNormBiasedCompiled(torch.autograd.Function):
@@ -382,6 +619,15 @@ def _arguments(x, gain, bias, eps) -> tuple:
     if not eps > 0:
         raise ValueError(f"batch_norm_biased: eps must be above 0, got {eps}")
     return dtype, S_dims, x, gain, bias, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

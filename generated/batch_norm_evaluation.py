@@ -21,6 +21,24 @@ Where gain is left out, and bias is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_g_v_x = Sum(g*v_x, N, S)
+    v_y = gain*inv_std*v_x + inv_std*v_gain*(x - running_mean) + v_bias
+    c_x = inv_std*v_gain*g
+    c_gain = sum_g_v_x*inv_std
+    c_inv_std = sum_g_v_x*gain + v_gain*Sum(g*(x - running_mean), N, S)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dx = gain*inv_std*c_y
+    dgain = Sum(inv_std*c_y*(x - running_mean), N, S)
+    dbias = Sum(c_y, N, S)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - S stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -35,9 +53,10 @@ At the edges:
   fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: batch_norm_evaluation_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through batch_norm_evaluation_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -62,6 +82,8 @@ def batch_norm_evaluation(
     """
     _without_gradient("running_mean", running_mean)
     _without_gradient("running_var", running_var)
+    if _transformed():
+        return batch_norm_evaluation_atoms(x, running_mean, running_var, gain, bias, eps).y
     dtype, S_dims, x, running_mean, running_var, gain, bias, eps = _arguments(
         x, running_mean, running_var, gain, bias, eps,
     )
@@ -225,6 +247,116 @@ def batch_norm_evaluation_chain(
     )
 
 
+def batch_norm_evaluation_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, x: Tensor, running_mean: Tensor, gain: Tensor,
+    inv_std: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), x (N, C, *S), running_mean (C,), gain (C,),
+    inv_std (C,).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
+    running_mean = _as_number("running_mean", running_mean, dtype)
+    _fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
+    v_x, v_gain, v_bias, x, gain, inv_std = _single(v_x, v_gain, v_bias, x, gain, inv_std)
+    if len(S_dims) != 1:
+        v_x, x = _merged(2, 0, v_x, x)
+    v_y = torch.addcmul(
+        torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
+        inv_std[:, None] * v_gain[:, None],
+        x - running_mean[:, None],
+    )
+    return _restored(v_y, 2, S_dims).to(dtype)
+
+
+class BatchNormEvaluationSecond(NamedTuple):
+    v_y: Tensor  # (N, C, *S)
+    dx: Tensor  # (N, C, *S)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def batch_norm_evaluation_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, x: Tensor, running_mean: Tensor,
+    gain: Tensor, inv_std: Tensor,
+) -> BatchNormEvaluationSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), x (N, C, *S), running_mean (C,),
+    gain (C,), inv_std (C,).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("x", x, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(C,) with C as in v_x", (C,), dtype, True)
+    running_mean = _as_number("running_mean", running_mean, dtype)
+    _fits("running_mean", running_mean, "(C,) with C as in v_x", (C,), running_mean.dtype)
+    v_x, v_gain, v_bias, g, x, gain, inv_std = _single(v_x, v_gain, v_bias, g, x, gain, inv_std)
+    if len(S_dims) != 1:
+        v_x, g, x = _merged(2, 0, v_x, g, x)
+    v_y, c_x, _, c_gain, c_inv_std = _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std)
+    dx, dgain, dbias = _pullback(None, c_inv_std, x, running_mean, gain, inv_std)
+    dx = dx + c_x
+    dgain = dgain + c_gain
+    return BatchNormEvaluationSecond(
+        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
+        dbias.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    sum_g_v_x = (g * v_x).sum((0, 2))
+    v_y = torch.addcmul(
+        torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
+        inv_std[:, None] * v_gain[:, None],
+        x - running_mean[:, None],
+    )
+    c_x = inv_std[:, None] * v_gain[:, None] * g
+    c_gain = sum_g_v_x * inv_std
+    c_inv_std = torch.addcmul(
+        sum_g_v_x * gain,
+        v_gain,
+        (g * (x - running_mean[:, None])).sum((0, 2)),
+    )
+    return (v_y, c_x, None, c_gain, c_inv_std)
+
+
+def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std) -> tuple:
+    N = x.shape[0]
+    C = x.shape[1]
+    S = x.shape[2]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = x.new_full((), 0).expand(C)
+    dx = gain[:, None] * inv_std[:, None] * c_y
+    dgain = (inv_std[:, None] * c_y * (x - running_mean[:, None])).sum((0, 2))
+    dbias = c_y.sum((0, 2))
+    return (dx, dgain, dbias)
+
+
 def _plain_forward(x, running_mean, running_var, eps) -> tuple:
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
@@ -237,37 +369,71 @@ def _plain_backward(dy, inv_std) -> tuple:
     return (dx, None, None)
 
 
+def _plain_behind(v_x, g, inv_std) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    v_y = inv_std[:, None] * v_x
+    c_inv_std = (g * v_x).sum((0, 2))
+    return (v_y, c_inv_std)
+
+
+def _plain_pullback(c_y, c_inv_std, inv_std) -> tuple:
+    N = c_y.shape[0]
+    C = inv_std.shape[0]
+    S = c_y.shape[2]
+    if c_y is None:
+        c_y = inv_std.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = inv_std.new_full((), 0).expand(C)
+    dx = inv_std[:, None] * c_y
+    return (dx, None, None)
+
+
 class BatchNormEvaluationFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, running_mean, running_var, gain, bias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
             y, inv_std = _plain_forward(x, running_mean, running_var, eps)
-            ctx.save_for_backward(behind, inv_std)
+            ctx.save_for_backward(inv_std)
             ctx.numbers = ()
-            return y, behind
+            return (y, inv_std)
         result = _forward(x, running_mean, running_var, gain, bias, eps)
-        ctx.save_for_backward(behind, result.x, result.running_mean, result.gain, result.inv_std)
+        ctx.save_for_backward(result.x, result.running_mean, result.gain, result.inv_std)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.inv_std)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = BatchNormEvaluationGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BatchNormEvaluationAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             None,
@@ -278,25 +444,36 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
         )
 
 
+class BatchNormEvaluationGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "batch_norm_evaluation: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; batch_norm_evaluation_atoms(...).y is the same in plain torch,"
+    "batch_norm_evaluation: a gradient of it is differentiated again where that cannot be done;"
+    " batch_norm_evaluation_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BatchNormEvaluationAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class BatchNormEvaluationCompiled(torch.autograd.Function):
@@ -356,6 +533,15 @@ def _without_gradient(name, tensor) -> None:
             f"batch_norm_evaluation: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -22,6 +22,21 @@ Where weight is left out, and pos_weight is left out, derived and proved as well
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    abs_logits = Abs(logits)
+    log_logits_2 = log(exp(-abs_logits) + 1)
+    g_logits_inverse_again = 1/(exp(-logits) + 1)
+    dg_target_term_2 = -g*v_target*weight/(C*N)
+    dg_logits_term_2 = -g*v_logits*weight/(C*N)
+    v_loss = -Sum(weight*(v_logits*(pos_weight*target + g_logits_inverse_again*(target - pos_weight*target - 1)) + v_target*(log_logits_2 + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits_2))), C, N)/(C*N)
+    c_logits = dg_target_term_2*(Piecewise((1, logits >= 0), (0, True)) + pos_weight*Piecewise((1, logits <= 0), (0, True)) - sign(logits)*(1 - pos_weight)/(exp(abs_logits) + 1)) - dg_logits_term_2*g_logits_inverse_again*(1 - target*(1 - pos_weight))*(1 - g_logits_inverse_again)
+    c_target = dg_logits_term_2*(g_logits_inverse_again*(1 - pos_weight) + pos_weight)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where C is 0: loss divides by it.
@@ -37,9 +52,9 @@ At the edges:
   pos_weight may be of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: bce_with_logits_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through bce_with_logits_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -49,6 +64,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -62,6 +78,8 @@ def bce_with_logits(
     """
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
+    if _transformed():
+        return bce_with_logits_atoms(logits, target, weight, pos_weight).loss
     dtype, _, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
@@ -271,6 +289,151 @@ def bce_with_logits_chain(
     )
 
 
+def bce_with_logits_jvp(
+    v_logits: Tensor, v_target: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
+    pos_weight: Tensor,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (*N, C), v_target (*N, C), logits (*N, C), target (*N, C), weight (*N, C),
+    pos_weight (C,).
+    """
+    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    dtype = v_logits.dtype
+    *N_dims, C = v_logits.shape
+    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, logits, target = _single(v_logits, v_target, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, logits, target, weight = _merged(
+            0,
+            -1,
+            v_logits,
+            v_target,
+            logits,
+            target,
+            weight,
+        )
+    N = v_logits.shape[0]
+    C = v_logits.shape[1]
+    abs_logits = torch.abs(logits)
+    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    g_logits_inverse_again = torch.sigmoid(logits)
+    v_loss = -(
+        weight * torch.addcmul(
+            v_logits * torch.addcmul(
+                pos_weight * target,
+                g_logits_inverse_again,
+                torch.addcmul(target, pos_weight, target, value=-1) - 1,
+            ),
+            v_target,
+            torch.addcmul(
+                log_logits_2 + logits.clamp(min=0),
+                pos_weight,
+                logits.clamp(max=0) - log_logits_2,
+            ),
+        )
+    ).sum() / C / N
+    return v_loss.to(dtype)
+
+
+class BCEWithLogitsSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
+def bce_with_logits_double_backward(
+    v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
+    pos_weight: Tensor,
+) -> BCEWithLogitsSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (*N, C), v_target (*N, C), g (), logits (*N, C), target (*N, C), weight (*N,
+    C), pos_weight (C,).
+    """
+    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    dtype = v_logits.dtype
+    *N_dims, C = v_logits.shape
+    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, g, logits, target = _single(v_logits, v_target, g, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, logits, target, weight = _merged(
+            0,
+            -1,
+            v_logits,
+            v_target,
+            logits,
+            target,
+            weight,
+        )
+    v_loss, c_logits, c_target, _, _ = _behind(
+        v_logits, v_target, g, logits, target, weight, pos_weight,
+    )
+    return BCEWithLogitsSecond(
+        v_loss.to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
+        _restored(c_target, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, v_target, g, logits, target, weight, pos_weight) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C)
+    abs_logits = torch.abs(logits)
+    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    g_logits_inverse_again = torch.sigmoid(logits)
+    dg_target_term_2 = -g / C / N * v_target * weight
+    dg_logits_term_2 = -g / C / N * v_logits * weight
+    v_loss = -(
+        weight * torch.addcmul(
+            v_logits * torch.addcmul(
+                pos_weight * target,
+                g_logits_inverse_again,
+                torch.addcmul(target, pos_weight, target, value=-1) - 1,
+            ),
+            v_target,
+            torch.addcmul(
+                log_logits_2 + logits.clamp(min=0),
+                pos_weight,
+                logits.clamp(max=0) - log_logits_2,
+            ),
+        )
+    ).sum() / C / N
+    c_logits = (
+        dg_target_term_2 * torch.addcmul(
+            (
+                (logits >= 0).to(g.dtype)
+                + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
+            ),
+            (1 - pos_weight) * torch.sigmoid(-abs_logits),
+            torch.sign(logits),
+            value=-1,
+        )
+        - torch.ops.aten.sigmoid_backward(
+            dg_logits_term_2 * (1 - (1 - pos_weight) * target),
+            g_logits_inverse_again,
+        )
+    )
+    c_target = dg_logits_term_2 * torch.addcmul(pos_weight, 1 - pos_weight, g_logits_inverse_again)
+    return (v_loss, c_logits, c_target, None, None)
+
+
 def _plain_forward(logits, target) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
@@ -296,65 +459,98 @@ def _plain_backward(dloss, logits, target, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+def _plain_behind(v_logits, v_target, g, logits, target) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C)
+    g_logits_inverse_again = torch.sigmoid(logits)
+    dg_logits_inverse_minus_target = g / C / N * v_logits
+    v_loss = (
+        (v_logits * (g_logits_inverse_again - target)).sum() - (logits * v_target).sum()
+    ) / C / N
+    c_logits = torch.addcmul(
+        torch.ops.aten.sigmoid_backward(dg_logits_inverse_minus_target, g_logits_inverse_again),
+        g / C / N,
+        v_target,
+        value=-1,
+    )
+    c_target = -dg_logits_inverse_minus_target
+    return (v_loss, c_logits, c_target)
+
+
 class BCEWithLogitsFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, target, weight, pos_weight):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and pos_weight is None
         if ctx.plain:
             loss, logits, target = _plain_forward(logits, target)
-            ctx.save_for_backward(behind, logits, target)
+            ctx.save_for_backward(logits, target)
             ctx.numbers = ()
-            return loss, behind
+            return (loss,)
         result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(
-            behind,
-            result.logits,
-            result.target,
-            result.weight,
-            result.pos_weight,
-        )
+        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
         ctx.numbers = ()
-        return result.loss, behind
+        return (result.loss,)
 
     @staticmethod
-    def backward(ctx, dloss, _):
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = BCEWithLogitsGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BCEWithLogitsAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None)
 
 
+class BCEWithLogitsGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "bce_with_logits: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bce_with_logits_atoms(...).loss is the same in plain torch,"
+    "bce_with_logits: a gradient of it is differentiated again where that cannot be done;"
+    " bce_with_logits_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BCEWithLogitsAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class BCEWithLogitsCompiled(torch.autograd.Function):
@@ -412,6 +608,15 @@ def _without_gradient(name, tensor) -> None:
             f"bce_with_logits: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

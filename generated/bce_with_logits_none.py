@@ -23,6 +23,21 @@ Where weight is left out, and pos_weight is left out, derived and proved as well
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    abs_logits = Abs(logits)
+    log_logits_2 = log(exp(-abs_logits) + 1)
+    g_likelihood_again = -g*weight
+    g_logits_inverse_again = 1/(exp(-logits) + 1)
+    v_losses = -weight*(v_logits*(pos_weight*target + g_logits_inverse_again*(target - pos_weight*target - 1)) + v_target*(log_logits_2 + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits_2)))
+    c_logits = g_likelihood_again*(v_target*(Piecewise((1, logits >= 0), (0, True)) + pos_weight*Piecewise((1, logits <= 0), (0, True)) - sign(logits)*(1 - pos_weight)/(exp(abs_logits) + 1)) - g_logits_inverse_again*v_logits*(1 - target*(1 - pos_weight))*(1 - g_logits_inverse_again))
+    c_target = g_likelihood_again*v_logits*(g_logits_inverse_again*(1 - pos_weight) + pos_weight)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -36,9 +51,10 @@ At the edges:
   pos_weight may be of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: bce_with_logits_none_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through bce_with_logits_none_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +64,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -61,6 +78,8 @@ def bce_with_logits_none(
     """
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
+    if _transformed():
+        return bce_with_logits_none_atoms(logits, target, weight, pos_weight).losses
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
@@ -239,6 +258,149 @@ def bce_with_logits_none_chain(
     )
 
 
+def bce_with_logits_none_jvp(
+    v_logits: Tensor, v_target: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
+    pos_weight: Tensor,
+) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (*N, C), v_target (*N, C), logits (*N, C), target (*N, C), weight (*N, C),
+    pos_weight (C,).
+    """
+    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    dtype = v_logits.dtype
+    *N_dims, C = v_logits.shape
+    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, logits, target = _single(v_logits, v_target, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, logits, target, weight = _merged(
+            0,
+            -1,
+            v_logits,
+            v_target,
+            logits,
+            target,
+            weight,
+        )
+    abs_logits = torch.abs(logits)
+    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    g_logits_inverse_again = torch.sigmoid(logits)
+    v_losses = -weight * torch.addcmul(
+        v_logits * torch.addcmul(
+            pos_weight * target,
+            g_logits_inverse_again,
+            torch.addcmul(target, pos_weight, target, value=-1) - 1,
+        ),
+        v_target,
+        torch.addcmul(
+            log_logits_2 + logits.clamp(min=0),
+            pos_weight,
+            logits.clamp(max=0) - log_logits_2,
+        ),
+    )
+    return _restored(v_losses, 0, N_dims).to(dtype)
+
+
+class BCEWithLogitsNoneSecond(NamedTuple):
+    v_losses: Tensor  # (*N, C)
+    dlogits: Tensor  # (*N, C)
+    dtarget: Tensor  # (*N, C)
+
+
+def bce_with_logits_none_double_backward(
+    v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, weight: Tensor,
+    pos_weight: Tensor,
+) -> BCEWithLogitsNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (*N, C), v_target (*N, C), g (*N, C), logits (*N, C), target (*N, C), weight
+    (*N, C), pos_weight (C,).
+    """
+    _fits("v_logits", v_logits, "(*N, C)", (..., None))
+    dtype = v_logits.dtype
+    *N_dims, C = v_logits.shape
+    _fits("v_target", v_target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("g", g, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("logits", logits, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    _fits("target", target, "(*N, C) with N, C as in v_logits", (*N_dims, C), dtype, True)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(*N, C) with N, C as in v_logits", (*N_dims, C), weight.dtype)
+    pos_weight = _as_number("pos_weight", pos_weight, dtype)
+    _fits("pos_weight", pos_weight, "(C,) with C as in v_logits", (C,), pos_weight.dtype)
+    v_logits, v_target, g, logits, target = _single(v_logits, v_target, g, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, g, logits, target, weight = _merged(
+            0,
+            -1,
+            v_logits,
+            v_target,
+            g,
+            logits,
+            target,
+            weight,
+        )
+    v_losses, c_logits, c_target, _, _ = _behind(
+        v_logits, v_target, g, logits, target, weight, pos_weight,
+    )
+    return BCEWithLogitsNoneSecond(
+        _restored(v_losses, 0, N_dims).to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
+        _restored(c_target, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, v_target, g, logits, target, weight, pos_weight) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C)
+    abs_logits = torch.abs(logits)
+    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    g_likelihood_again = -g * weight
+    g_logits_inverse_again = torch.sigmoid(logits)
+    v_losses = -weight * torch.addcmul(
+        v_logits * torch.addcmul(
+            pos_weight * target,
+            g_logits_inverse_again,
+            torch.addcmul(target, pos_weight, target, value=-1) - 1,
+        ),
+        v_target,
+        torch.addcmul(
+            log_logits_2 + logits.clamp(min=0),
+            pos_weight,
+            logits.clamp(max=0) - log_logits_2,
+        ),
+    )
+    c_logits = g_likelihood_again * (
+        v_target * torch.addcmul(
+            (
+                (logits >= 0).to(g.dtype)
+                + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
+            ),
+            (1 - pos_weight) * torch.sigmoid(-abs_logits),
+            torch.sign(logits),
+            value=-1,
+        )
+        - torch.ops.aten.sigmoid_backward(
+            v_logits * (1 - (1 - pos_weight) * target),
+            g_logits_inverse_again,
+        )
+    )
+    c_target = g_likelihood_again * v_logits * torch.addcmul(
+        pos_weight,
+        1 - pos_weight,
+        g_logits_inverse_again,
+    )
+    return (v_losses, c_logits, c_target, None, None)
+
+
 def _plain_forward(logits, target) -> tuple:
     likelihood = torch.addcmul(
         torch.nn.functional.logsigmoid(logits) * target,
@@ -259,70 +421,100 @@ def _plain_backward(dlosses, logits, target, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+def _plain_behind(v_logits, v_target, g, logits, target) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C)
+    g_logits_inverse_again = torch.sigmoid(logits)
+    v_losses = torch.addcmul(
+        v_logits * (g_logits_inverse_again - target),
+        logits,
+        v_target,
+        value=-1,
+    )
+    c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse_again) - v_target)
+    c_target = -g * v_logits
+    return (v_losses, c_logits, c_target)
+
+
 class BCEWithLogitsNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, target, weight, pos_weight):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and pos_weight is None
         if ctx.plain:
             losses, logits, target = _plain_forward(logits, target)
-            ctx.save_for_backward(behind, logits, target)
+            ctx.save_for_backward(logits, target)
             ctx.numbers = ()
-            return losses, behind
+            return (losses,)
         result = _forward(logits, target, weight, pos_weight)
-        ctx.save_for_backward(
-            behind,
-            result.logits,
-            result.target,
-            result.weight,
-            result.pos_weight,
-        )
+        ctx.save_for_backward(result.logits, result.target, result.weight, result.pos_weight)
         ctx.numbers = ()
-        return result.losses, behind
+        return (result.losses,)
 
     @staticmethod
-    def backward(ctx, dlosses, _):
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            if ctx.plain:
-                gradients = _plain_backward(
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = BCEWithLogitsNoneGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
                 dlosses,
                 *saved,
-                *ctx.numbers,
-                needs=ctx.needs_input_grad,
             )
+        else:
+            if ctx.plain:
+                gradients = _plain_backward(
+                    dlosses,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BCEWithLogitsNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None)
 
 
+class BCEWithLogitsNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "bce_with_logits_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bce_with_logits_none_atoms(...).losses is the same in plain torch,"
+    "bce_with_logits_none: a gradient of it is differentiated again where that cannot be done;"
+    " bce_with_logits_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BCEWithLogitsNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class BCEWithLogitsNoneCompiled(torch.autograd.Function):
@@ -380,6 +572,15 @@ def _without_gradient(name, tensor) -> None:
             f"bce_with_logits_none: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -27,6 +27,27 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums; every step of the
 chain too.
 
+Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
+is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    c_x1 = Sum(g*x2*v_weight, H, L)
+    c_weight = Sum(g*v_x1*x2, N)
+    dg_through = Sum(x1*v_weight, K) + Sum(v_x1*weight, K)
+    c_x2 = Sum(g*dg_through, H)
+    v_y = Sum(x2*dg_through, L) + Sum(v_x2*through, L) + v_bias
+    c_through = g*v_x2
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dthrough = c_through + c_y*x2
+    dx1 = Sum(dthrough*weight, H, L)
+    dweight = Sum(x1*dthrough, N)
+    dx2 = Sum(c_y*through, H)
+    dbias = Sum(c_y, N)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxLxH =
+2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -36,9 +57,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: bilinear_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through bilinear_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -49,6 +70,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -72,6 +94,8 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
+    if _transformed():
+        return bilinear_atoms(x1, x2, weight, bias).y
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
     y = BilinearFunction.apply(x1, x2, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -241,6 +265,190 @@ def bilinear_chain(
     )
 
 
+def bilinear_jvp(
+    v_x1: Tensor, v_x2: Tensor, v_weight: Tensor, v_bias: Tensor, x1: Tensor, x2: Tensor,
+    weight: Tensor, through: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), x1 (*N, K), x2 (*N, L),
+    weight (H, K, L), through (*N, L, H).
+    """
+    _fits("v_x1", v_x1, "(*N, K)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, K = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
+    *_, L = v_x2.shape
+    _fits(
+        "v_weight",
+        v_weight,
+        "(H, K, L) with K as in v_x1 and L as in v_x2",
+        (None, K, L),
+        dtype,
+        True,
+    )
+    H = v_weight.shape[0]
+    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
+    _fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
+    _fits(
+        "weight",
+        weight,
+        "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
+        (H, K, L),
+        dtype,
+        True,
+    )
+    _fits(
+        "through",
+        through,
+        "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
+        (*N_dims, L, H),
+        dtype,
+        True,
+    )
+    v_x1, v_x2, v_weight, v_bias, x1, x2, weight, through = _single(
+        v_x1,
+        v_x2,
+        v_weight,
+        v_bias,
+        x1,
+        x2,
+        weight,
+        through,
+    )
+    if len(N_dims) != 1:
+        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
+        through, = _merged(0, -2, through)
+    dg_through = (
+        torch.einsum("hkl,nk->nlh", v_weight, x1)
+        + torch.einsum("hkl,nk->nlh", weight, v_x1)
+    )
+    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class BilinearSecond(NamedTuple):
+    v_y: Tensor  # (*N, H)
+    dx1: Tensor  # (*N, K)
+    dx2: Tensor  # (*N, L)
+    dweight: Tensor  # (H, K, L)
+    dbias: Tensor  # (H,)
+
+
+def bilinear_double_backward(
+    v_x1: Tensor, v_x2: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x1: Tensor,
+    x2: Tensor, weight: Tensor, through: Tensor,
+) -> BilinearSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x1 (*N, K), v_x2 (*N, L), v_weight (H, K, L), v_bias (H,), g (*N, H), x1 (*N, K), x2
+    (*N, L), weight (H, K, L), through (*N, L, H).
+    """
+    _fits("v_x1", v_x1, "(*N, K)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, K = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, L) with N as in v_x1", (*N_dims, None), dtype, True)
+    *_, L = v_x2.shape
+    _fits(
+        "v_weight",
+        v_weight,
+        "(H, K, L) with K as in v_x1 and L as in v_x2",
+        (None, K, L),
+        dtype,
+        True,
+    )
+    H = v_weight.shape[0]
+    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x1 and H as in v_weight", (*N_dims, H), dtype, True)
+    _fits("x1", x1, "(*N, K) with N, K as in v_x1", (*N_dims, K), dtype, True)
+    _fits("x2", x2, "(*N, L) with N as in v_x1 and L as in v_x2", (*N_dims, L), dtype, True)
+    _fits(
+        "weight",
+        weight,
+        "(H, K, L) with H as in v_weight and K as in v_x1 and L as in v_x2",
+        (H, K, L),
+        dtype,
+        True,
+    )
+    _fits(
+        "through",
+        through,
+        "(*N, L, H) with N as in v_x1 and L as in v_x2 and H as in v_weight",
+        (*N_dims, L, H),
+        dtype,
+        True,
+    )
+    v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through = _single(
+        v_x1,
+        v_x2,
+        v_weight,
+        v_bias,
+        g,
+        x1,
+        x2,
+        weight,
+        through,
+    )
+    if len(N_dims) != 1:
+        v_x1, v_x2, g, x1, x2 = _merged(0, -1, v_x1, v_x2, g, x1, x2)
+        through, = _merged(0, -2, through)
+    v_y, c_x1, c_x2, c_weight, c_through = _behind(
+        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
+    )
+    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through)
+    dx1 = dx1 + c_x1
+    dx2 = dx2 + c_x2
+    dweight = dweight + c_weight
+    return BilinearSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx1, 0, N_dims).to(dtype),
+        _restored(dx2, 0, N_dims).to(dtype), dweight.to(dtype), dbias.to(dtype),
+    )
+
+
+@_uncast
+def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through) -> tuple:
+    N = g.shape[0]
+    K = x1.shape[1]
+    L = x2.shape[1]
+    H = g.shape[1]
+    if v_x1 is None:
+        v_x1 = g.new_full((), 0).expand(N, K)
+    if v_x2 is None:
+        v_x2 = g.new_full((), 0).expand(N, L)
+    if v_weight is None:
+        v_weight = g.new_full((), 0).expand(H, K, L)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(H)
+    c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
+    c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
+    dg_through = (
+        torch.einsum("hkl,nk->nlh", v_weight, x1)
+        + torch.einsum("hkl,nk->nlh", weight, v_x1)
+    )
+    c_x2 = (g[:, None] * dg_through).sum(2)
+    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
+    c_through = g[:, None] * v_x2[:, :, None]
+    return (v_y, c_x1, c_x2, c_weight, c_through)
+
+
+@_uncast
+def _pullback(c_y, c_through, x1, x2, weight, through) -> tuple:
+    N = x1.shape[0]
+    L = x2.shape[1]
+    H = weight.shape[0]
+    if c_y is None:
+        c_y = x1.new_full((), 0).expand(N, H)
+    if c_through is None:
+        c_through = x1.new_full((), 0).expand(N, L, H)
+    dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
+    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    dx2 = (c_y[:, None] * through).sum(2)
+    dbias = c_y.sum(0)
+    return (dx1, dx2, dweight, dbias)
+
+
 @_uncast
 def _plain_forward(x1, x2, weight) -> tuple:
     through = torch.einsum("hkl,nk->nlh", weight, x1)
@@ -262,37 +470,88 @@ def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
     return (dx1, dx2, dweight, None)
 
 
+@_uncast
+def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through) -> tuple:
+    N = g.shape[0]
+    K = x1.shape[1]
+    L = x2.shape[1]
+    H = g.shape[1]
+    if v_x1 is None:
+        v_x1 = g.new_full((), 0).expand(N, K)
+    if v_x2 is None:
+        v_x2 = g.new_full((), 0).expand(N, L)
+    if v_weight is None:
+        v_weight = g.new_full((), 0).expand(H, K, L)
+    c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
+    c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
+    dg_through = (
+        torch.einsum("hkl,nk->nlh", v_weight, x1)
+        + torch.einsum("hkl,nk->nlh", weight, v_x1)
+    )
+    c_x2 = (g[:, None] * dg_through).sum(2)
+    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1)
+    c_through = g[:, None] * v_x2[:, :, None]
+    return (v_y, c_x1, c_x2, c_weight, c_through)
+
+
+@_uncast
+def _plain_pullback(c_y, c_through, x1, x2, weight, through) -> tuple:
+    N = x1.shape[0]
+    L = x2.shape[1]
+    H = weight.shape[0]
+    if c_y is None:
+        c_y = x1.new_full((), 0).expand(N, H)
+    if c_through is None:
+        c_through = x1.new_full((), 0).expand(N, L, H)
+    dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
+    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    dx2 = (c_y[:, None] * through).sum(2)
+    return (dx1, dx2, dweight, None)
+
+
 class BilinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x1, x2, weight, bias):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = bias is None
         if ctx.plain:
             y, x1, x2, weight, through = _plain_forward(x1, x2, weight)
-            ctx.save_for_backward(behind, x1, x2, weight, through)
+            ctx.save_for_backward(x1, x2, weight, through)
             ctx.numbers = ()
-            return y, behind
+            return (y, through)
         result = _forward(x1, x2, weight, bias)
-        ctx.save_for_backward(behind, result.x1, result.x2, result.weight, result.through)
+        ctx.save_for_backward(result.x1, result.x2, result.weight, result.through)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.through)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = BilinearGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = BilinearAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1],
@@ -301,25 +560,36 @@ class BilinearFunction(torch.autograd.Function):
         )
 
 
+class BilinearGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], vectors[1], vectors[2], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "bilinear: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; bilinear_atoms(...).y is the same in plain torch,"
+    "bilinear: a gradient of it is differentiated again where that cannot be done;"
+    " bilinear_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class BilinearAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class BilinearCompiled(torch.autograd.Function):
@@ -376,6 +646,15 @@ def _arguments(x1, x2, weight, bias) -> tuple:
     if len(N_dims) != 1:
         x1, x2 = _merged(0, -1, x1, x2)
     return dtype, N_dims, x1, x2, weight, bias
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

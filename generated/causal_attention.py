@@ -19,6 +19,29 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, B
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
 the chain too.
 
+Differentiated again: where the gradients are multiplied by v_query and so on and added up, and
+g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    dg_scores = scale*(Sum(key*v_query, E) + Sum(query*v_key, E))
+    sum_dg_scores_probs = Sum(dg_scores*probs, S)
+    dg_probs = probs*(dg_scores - sum_dg_scores_probs)
+    c_value = Sum(dg_probs*g, T)
+    v_y = Sum(dg_probs*value, S) + Sum(probs*v_value, S)
+    c_query = scale*Sum(g_scores*v_key, S)
+    c_key = scale*Sum(g_scores*v_query, T)
+    c_probs = Sum(g*v_value, F) + dg_scores*g_scores_term - sum_dg_scores_probs*g_probs
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dvalue = Sum(c_y*probs, T)
+    dprobs = c_probs + Sum(c_y*value, F)
+    dscores = probs*(dprobs - Sum(dprobs*probs, S))
+    dquery = scale*Sum(dscores*key, S)
+    dkey = scale*Sum(dscores*query, T)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxTxExSxF =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where S is 0: exp_scores_chosen_shifted takes a maximum along it.
@@ -30,9 +53,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: causal_attention_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through causal_attention_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -44,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -69,6 +93,8 @@ def causal_attention(
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
+    if _transformed():
+        return causal_attention_atoms(query, key, value, scale).y
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
     y = CausalAttentionFunction.apply(query, key, value, scale)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -276,50 +302,295 @@ def causal_attention_chain(
     )
 
 
+def causal_attention_jvp(
+    v_query: Tensor, v_key: Tensor, v_value: Tensor, query: Tensor, key: Tensor, value: Tensor,
+    probs: Tensor, scale: float,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), query (*B, T, E), key (*B, S,
+    E), value (*B, S, F), probs (*B, T, S).
+    """
+    _fits("v_query", v_query, "(*B, T, E)", (..., None, None))
+    dtype = v_query.dtype
+    *B_dims, T, E = v_query.shape
+    _fits("v_key", v_key, "(*B, S, E) with B, E as in v_query", (*B_dims, None, E), dtype, True)
+    *_, S, _ = v_key.shape
+    _fits(
+        "v_value",
+        v_value,
+        "(*B, S, F) with B as in v_query and S as in v_key",
+        (*B_dims, S, None),
+        dtype,
+        True,
+    )
+    *_, _, F = v_value.shape
+    _fits("query", query, "(*B, T, E) with B, T, E as in v_query", (*B_dims, T, E), dtype, True)
+    _fits(
+        "key",
+        key,
+        "(*B, S, E) with B, E as in v_query and S as in v_key",
+        (*B_dims, S, E),
+        dtype,
+        True,
+    )
+    _fits(
+        "value",
+        value,
+        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
+        (*B_dims, S, F),
+        dtype,
+        True,
+    )
+    _fits(
+        "probs",
+        probs,
+        "(*B, T, S) with B, T as in v_query and S as in v_key",
+        (*B_dims, T, S),
+        dtype,
+        True,
+    )
+    v_query, v_key, v_value, query, key, value, probs = _single(
+        v_query,
+        v_key,
+        v_value,
+        query,
+        key,
+        value,
+        probs,
+    )
+    if len(B_dims) != 1:
+        v_query, v_key, v_value, query, key, value, probs = _merged(
+            0,
+            -2,
+            v_query,
+            v_key,
+            v_value,
+            query,
+            key,
+            value,
+            probs,
+        )
+    if S == 0:
+        raise ValueError(
+            f"causal_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
+            f"where S = {S}"
+        )
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
+    dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
+    sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
+    dg_probs = probs * (dg_scores - sum_dg_scores_probs)
+    v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
+    return _restored(v_y, 0, B_dims).to(dtype)
+
+
+class CausalAttentionSecond(NamedTuple):
+    v_y: Tensor  # (*B, T, F)
+    dquery: Tensor  # (*B, T, E)
+    dkey: Tensor  # (*B, S, E)
+    dvalue: Tensor  # (*B, S, F)
+
+
+def causal_attention_double_backward(
+    v_query: Tensor, v_key: Tensor, v_value: Tensor, g: Tensor, query: Tensor, key: Tensor,
+    value: Tensor, probs: Tensor, scale: float,
+) -> CausalAttentionSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_query (*B, T, E), v_key (*B, S, E), v_value (*B, S, F), g (*B, T, F), query (*B, T,
+    E), key (*B, S, E), value (*B, S, F), probs (*B, T, S).
+    """
+    _fits("v_query", v_query, "(*B, T, E)", (..., None, None))
+    dtype = v_query.dtype
+    *B_dims, T, E = v_query.shape
+    _fits("v_key", v_key, "(*B, S, E) with B, E as in v_query", (*B_dims, None, E), dtype, True)
+    *_, S, _ = v_key.shape
+    _fits(
+        "v_value",
+        v_value,
+        "(*B, S, F) with B as in v_query and S as in v_key",
+        (*B_dims, S, None),
+        dtype,
+        True,
+    )
+    *_, _, F = v_value.shape
+    _fits(
+        "g",
+        g,
+        "(*B, T, F) with B, T as in v_query and F as in v_value",
+        (*B_dims, T, F),
+        dtype,
+        True,
+    )
+    _fits("query", query, "(*B, T, E) with B, T, E as in v_query", (*B_dims, T, E), dtype, True)
+    _fits(
+        "key",
+        key,
+        "(*B, S, E) with B, E as in v_query and S as in v_key",
+        (*B_dims, S, E),
+        dtype,
+        True,
+    )
+    _fits(
+        "value",
+        value,
+        "(*B, S, F) with B as in v_query and S as in v_key and F as in v_value",
+        (*B_dims, S, F),
+        dtype,
+        True,
+    )
+    _fits(
+        "probs",
+        probs,
+        "(*B, T, S) with B, T as in v_query and S as in v_key",
+        (*B_dims, T, S),
+        dtype,
+        True,
+    )
+    v_query, v_key, v_value, g, query, key, value, probs = _single(
+        v_query,
+        v_key,
+        v_value,
+        g,
+        query,
+        key,
+        value,
+        probs,
+    )
+    if len(B_dims) != 1:
+        v_query, v_key, v_value, g, query, key, value, probs = _merged(
+            0,
+            -2,
+            v_query,
+            v_key,
+            v_value,
+            g,
+            query,
+            key,
+            value,
+            probs,
+        )
+    if S == 0:
+        raise ValueError(
+            f"causal_attention: exp_scores_chosen_shifted takes a maximum along it, but S is 0 "
+            f"where S = {S}"
+        )
+    if not isinstance(scale, (float, int)):
+        scale = _number("scale", scale)
+    v_y, c_query, c_key, c_value, c_probs = _behind(
+        v_query, v_key, v_value, g, query, key, value, probs, scale,
+    )
+    dquery, dkey, dvalue = _pullback(None, c_probs, query, key, value, probs, scale)
+    dquery = dquery + c_query
+    dkey = dkey + c_key
+    dvalue = dvalue + c_value
+    return CausalAttentionSecond(
+        _restored(v_y, 0, B_dims).to(dtype), _restored(dquery, 0, B_dims).to(dtype),
+        _restored(dkey, 0, B_dims).to(dtype), _restored(dvalue, 0, B_dims).to(dtype),
+    )
+
+
+@_uncast
+def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale) -> tuple:
+    B = g.shape[0]
+    T = g.shape[1]
+    E = query.shape[2]
+    S = key.shape[1]
+    F = g.shape[2]
+    if v_query is None:
+        v_query = g.new_full((), 0).expand(B, T, E)
+    if v_key is None:
+        v_key = g.new_full((), 0).expand(B, S, E)
+    if v_value is None:
+        v_value = g.new_full((), 0).expand(B, S, F)
+    g_probs = g @ value.mT
+    g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
+    g_scores = g_scores_term * probs
+    dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
+    sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
+    dg_probs = probs * (dg_scores - sum_dg_scores_probs)
+    c_value = dg_probs.mT @ g
+    v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
+    c_query = scale * (g_scores @ v_key)
+    c_key = scale * (g_scores.mT @ v_query)
+    c_probs = torch.addcmul(
+        torch.addcmul(g @ v_value.mT, dg_scores, g_scores_term),
+        sum_dg_scores_probs,
+        g_probs,
+        value=-1,
+    )
+    return (v_y, c_query, c_key, c_value, c_probs)
+
+
+@_uncast
+def _pullback(c_y, c_probs, query, key, value, probs, scale) -> tuple:
+    B = query.shape[0]
+    T = query.shape[1]
+    S = key.shape[1]
+    F = value.shape[2]
+    if c_y is None:
+        c_y = query.new_full((), 0).expand(B, T, F)
+    if c_probs is None:
+        c_probs = query.new_full((), 0).expand(B, T, S)
+    dvalue = probs.mT @ c_y
+    dprobs = torch.baddbmm(c_probs, c_y, value.mT)
+    dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
+    dquery = scale * (dscores @ key)
+    dkey = scale * (dscores.mT @ query)
+    return (dquery, dkey, dvalue)
+
+
 class CausalAttentionFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, query, key, value, scale):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(query, key, value, scale)
-        ctx.save_for_backward(behind, result.query, result.key, result.value, result.probs)
-        ctx.numbers = (result.scale,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = CausalAttentionAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1], gradients[2], None)
-
-
-_REFUSAL = (
-    "causal_attention: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; causal_attention_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class CausalAttentionAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, query, key, value, scale):
+        ctx.set_materialize_grads(False)
+        result = _forward(query, key, value, scale)
+        ctx.save_for_backward(result.query, result.key, result.value, result.probs)
+        ctx.numbers = (result.scale,)
+        return (result.y, result.probs)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
+            return (None,) * 4
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = CausalAttentionGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1], gradients[2], None)
+
+
+class CausalAttentionGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "causal_attention: a gradient of it is differentiated again where that cannot be done;"
+    " causal_attention_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class CausalAttentionCompiled(torch.autograd.Function):
@@ -389,6 +660,15 @@ def _arguments(query, key, value, scale) -> tuple:
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)
     return dtype, B_dims, query, key, value, scale
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

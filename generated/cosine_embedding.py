@@ -18,6 +18,31 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
+is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    sum_v_x1_x1 = Sum(v_x1*x1, C)
+    sum_v_x2_x2 = Sum(v_x2*x2, C)
+    dg_losses_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
+    v_loss = Sum(Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))*(dg_losses_product/losses_norms - losses_cosine*(sum_v_x1_x1/losses_norms_term + sum_v_x2_x2/losses_norms_term_2)), N)/N
+    c_x1 = g_losses_product*v_x2 - g_x1_term*losses_cosine*v_x1
+    c_x2 = g_losses_product*v_x1 - g_x2_term*losses_cosine*v_x2
+    c_losses_norms_term = sum_v_x1_x1*g_x1_term*losses_cosine/losses_norms_term
+    c_losses_norms_term_2 = sum_v_x2_x2*g_x2_term*losses_cosine/losses_norms_term_2
+    c_losses_norms = -dg_losses_product*g_losses_product/losses_norms
+    c_losses_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dlosses_cosine = c_losses_cosine + c_loss*Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))/N
+    dlosses_product = dlosses_cosine/losses_norms
+    dlosses_norms = c_losses_norms - dlosses_cosine*losses_cosine/losses_norms
+    dx1 = dlosses_product*x2 + x1*(2*c_losses_norms_term + dlosses_norms*losses_norms/losses_norms_term)
+    dx2 = dlosses_product*x1 + x2*(2*c_losses_norms_term_2 + dlosses_norms*losses_norms/losses_norms_term_2)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where N is 0: loss divides by it.
@@ -29,9 +54,9 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cosine_embedding_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cosine_embedding_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -42,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -54,6 +80,8 @@ def cosine_embedding(
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
     _without_gradient("target", target)
+    if _transformed():
+        return cosine_embedding_atoms(x1, x2, target, margin, eps).loss
     dtype, _, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     loss = CosineEmbeddingFunction.apply(x1, x2, target, margin, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -320,16 +348,267 @@ def cosine_embedding_chain(
     )
 
 
+def cosine_embedding_jvp(
+    v_x1: Tensor, v_x2: Tensor, x1: Tensor, x2: Tensor, target: Tensor, losses_norms_term: Tensor,
+    losses_norms_term_2: Tensor, losses_norms: Tensor, losses_cosine: Tensor, margin: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_x1 (*N, C), v_x2 (*N, C), x1 (*N, C), x2 (*N, C), target (*N,), losses_norms_term
+    (*N,), losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
+    """
+    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, C = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits(
+        "losses_norms_term",
+        losses_norms_term,
+        "(*N,) with N as in v_x1",
+        (*N_dims,),
+        dtype,
+        True,
+    )
+    _fits(
+        "losses_norms_term_2",
+        losses_norms_term_2,
+        "(*N,) with N as in v_x1",
+        (*N_dims,),
+        dtype,
+        True,
+    )
+    _fits("losses_norms", losses_norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("losses_cosine", losses_cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(v_x1, v_x2, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+    if len(N_dims) != 1:
+        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
+        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(
+            0,
+            0,
+            target,
+            losses_norms_term,
+            losses_norms_term_2,
+            losses_norms,
+            losses_cosine,
+        )
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    N = v_x1.shape[0]
+    sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    dg_losses_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    v_loss = torch.where(
+        target == 1,
+        (
+            losses_cosine * (sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2)
+            - dg_losses_product / losses_norms
+        ),
+        torch.where(
+            (target == -1) & (losses_cosine - margin >= 0),
+            torch.addcmul(
+                dg_losses_product / losses_norms,
+                losses_cosine,
+                sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2,
+                value=-1,
+            ),
+            0,
+        ),
+    ).sum() / N
+    return v_loss.to(dtype)
+
+
+class CosineEmbeddingSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dx1: Tensor  # (*N, C)
+    dx2: Tensor  # (*N, C)
+
+
+def cosine_embedding_double_backward(
+    v_x1: Tensor, v_x2: Tensor, g: Tensor, x1: Tensor, x2: Tensor, target: Tensor,
+    losses_norms_term: Tensor, losses_norms_term_2: Tensor, losses_norms: Tensor,
+    losses_cosine: Tensor, margin: float,
+) -> CosineEmbeddingSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x1 (*N, C), v_x2 (*N, C), g (), x1 (*N, C), x2 (*N, C), target (*N,),
+    losses_norms_term (*N,), losses_norms_term_2 (*N,), losses_norms (*N,), losses_cosine (*N,).
+    """
+    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, C = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits(
+        "losses_norms_term",
+        losses_norms_term,
+        "(*N,) with N as in v_x1",
+        (*N_dims,),
+        dtype,
+        True,
+    )
+    _fits(
+        "losses_norms_term_2",
+        losses_norms_term_2,
+        "(*N,) with N as in v_x1",
+        (*N_dims,),
+        dtype,
+        True,
+    )
+    _fits("losses_norms", losses_norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("losses_cosine", losses_cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, g, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _single(v_x1, v_x2, g, x1, x2, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine)
+    if len(N_dims) != 1:
+        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
+        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine = _merged(
+            0,
+            0,
+            target,
+            losses_norms_term,
+            losses_norms_term_2,
+            losses_norms,
+            losses_cosine,
+        )
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    v_loss, c_x1, c_x2, _, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine = _behind(
+        v_x1, v_x2, g, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+        losses_cosine, margin,
+    )
+    dx1, dx2 = _pullback(
+        None, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine, x1, x2,
+        target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin,
+    )
+    dx1 = dx1 + c_x1
+    dx2 = dx2 + c_x2
+    return CosineEmbeddingSecond(
+        v_loss.to(dtype), _restored(dx1, 0, N_dims).to(dtype), _restored(dx2, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(
+    v_x1, v_x2, g, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
+    losses_cosine, margin,
+) -> tuple:
+    N = x1.shape[0]
+    C = x1.shape[1]
+    if v_x1 is None:
+        v_x1 = g.new_full((), 0).expand(N, C)
+    if v_x2 is None:
+        v_x2 = g.new_full((), 0).expand(N, C)
+    g_losses = (g / N).expand(N)
+    target_is_minus_1 = target == -1
+    target_is_1 = target == 1
+    g_losses_cosine = torch.where(
+        target_is_1,
+        -g_losses,
+        torch.where(target_is_minus_1 & (losses_cosine - margin >= 0), g_losses, 0),
+    )
+    g_losses_product = g_losses_cosine / losses_norms
+    g_x1_term = g_losses_cosine / losses_norms_term
+    g_x2_term = g_losses_cosine / losses_norms_term_2
+    sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    dg_losses_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    v_loss = torch.where(
+        target_is_1,
+        (
+            losses_cosine * (sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2)
+            - dg_losses_product / losses_norms
+        ),
+        torch.where(
+            target_is_minus_1 & (losses_cosine - margin >= 0),
+            torch.addcmul(
+                dg_losses_product / losses_norms,
+                losses_cosine,
+                sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2,
+                value=-1,
+            ),
+            0,
+        ),
+    ).sum() / N
+    c_x1 = torch.addcmul(
+        g_losses_product[:, None] * v_x2,
+        g_x1_term[:, None] * losses_cosine[:, None],
+        v_x1,
+        value=-1,
+    )
+    c_x2 = torch.addcmul(
+        g_losses_product[:, None] * v_x1,
+        g_x2_term[:, None] * losses_cosine[:, None],
+        v_x2,
+        value=-1,
+    )
+    c_losses_norms_term = sum_v_x1_x1 * g_x1_term * losses_cosine / losses_norms_term
+    c_losses_norms_term_2 = sum_v_x2_x2 * g_x2_term * losses_cosine / losses_norms_term_2
+    c_losses_norms = -dg_losses_product * g_losses_product / losses_norms
+    c_losses_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
+    return (v_loss, c_x1, c_x2, None, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine)
+
+
+def _pullback(
+    c_loss, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine, x1, x2,
+    target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin,
+) -> tuple:
+    N = x1.shape[0]
+    if c_loss is None:
+        c_loss = x1.new_full((), 0)
+    if c_losses_norms_term is None:
+        c_losses_norms_term = x1.new_full((), 0).expand(N)
+    if c_losses_norms_term_2 is None:
+        c_losses_norms_term_2 = x1.new_full((), 0).expand(N)
+    if c_losses_norms is None:
+        c_losses_norms = x1.new_full((), 0).expand(N)
+    if c_losses_cosine is None:
+        c_losses_cosine = x1.new_full((), 0).expand(N)
+    dlosses_cosine = (
+        c_losses_cosine
+        + torch.where(
+            target == 1,
+            -c_loss / N,
+            torch.where((target == -1) & (losses_cosine - margin >= 0), c_loss / N, 0),
+        )
+    )
+    dlosses_product = dlosses_cosine / losses_norms
+    dlosses_norms = c_losses_norms - dlosses_cosine * losses_cosine / losses_norms
+    dx1 = torch.addcmul(
+        dlosses_product[:, None] * x2,
+        torch.add(
+            dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term[:, None],
+            c_losses_norms_term[:, None],
+            alpha=2,
+        ),
+        x1,
+    )
+    dx2 = torch.addcmul(
+        dlosses_product[:, None] * x1,
+        torch.add(
+            dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term_2[:, None],
+            c_losses_norms_term_2[:, None],
+            alpha=2,
+        ),
+        x2,
+    )
+    return (dx1, dx2)
+
+
 class CosineEmbeddingFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x1, x2, target, margin, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(x1, x2, target, margin, eps)
         ctx.save_for_backward(
-            behind,
             result.x1,
             result.x2,
             result.target,
@@ -339,40 +618,56 @@ class CosineEmbeddingFunction(torch.autograd.Function):
             result.losses_cosine,
         )
         ctx.numbers = (result.margin,)
-        return result.loss, behind
+        return (
+            result.loss,
+            result.losses_norms_term,
+            result.losses_norms_term_2,
+            result.losses_norms,
+            result.losses_cosine,
+        )
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = CosineEmbeddingGradient.apply(
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = CosineEmbeddingAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None, None)
 
 
+class CosineEmbeddingGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
 _REFUSAL = (
-    "cosine_embedding: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cosine_embedding_atoms(...).loss is the same in plain torch,"
+    "cosine_embedding: a gradient of it is differentiated again where that cannot be done;"
+    " cosine_embedding_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CosineEmbeddingAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CosineEmbeddingCompiled(torch.autograd.Function):
@@ -428,6 +723,15 @@ def _without_gradient(name, tensor) -> None:
             f"cosine_embedding: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

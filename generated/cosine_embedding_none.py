@@ -18,6 +18,34 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
+is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    sum_v_x1_x1 = Sum(v_x1*x1, C)
+    sum_v_x2_x2 = Sum(v_x2*x2, C)
+    dg_x2_term = -sum_v_x2_x2*cosine
+    dg_x1_term = -sum_v_x1_x1*cosine
+    dg_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
+    v_losses = Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))*(dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2)
+    c_x1 = g_product*v_x2 - cosine*g_x1_term*v_x1
+    c_x2 = g_product*v_x1 - cosine*g_x2_term*v_x2
+    c_norms_term = -dg_x1_term*g_x1_term/norms_term
+    c_norms_term_2 = -dg_x2_term*g_x2_term/norms_term_2
+    c_norms = -dg_product*g_product/norms
+    c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dcosine = c_cosine + Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))*c_losses
+    dproduct = dcosine/norms
+    dnorms = c_norms - dcosine*cosine/norms
+    dx1 = dproduct*x2 + x1*(2*c_norms_term + dnorms*norms/norms_term)
+    dx2 = dproduct*x1 + x2*(2*c_norms_term_2 + dnorms*norms/norms_term_2)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -28,9 +56,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cosine_embedding_none_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cosine_embedding_none_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -41,6 +70,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -53,6 +83,8 @@ def cosine_embedding_none(
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
     _without_gradient("target", target)
+    if _transformed():
+        return cosine_embedding_none_atoms(x1, x2, target, margin, eps).losses
     dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     losses = CosineEmbeddingNoneFunction.apply(x1, x2, target, margin, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -286,16 +318,244 @@ def cosine_embedding_none_chain(
     )
 
 
+def cosine_embedding_none_jvp(
+    v_x1: Tensor, v_x2: Tensor, x1: Tensor, x2: Tensor, target: Tensor, norms_term: Tensor,
+    norms_term_2: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_x1 (*N, C), v_x2 (*N, C), x1 (*N, C), x2 (*N, C), target (*N,), norms_term (*N,),
+    norms_term_2 (*N,), norms (*N,), cosine (*N,).
+    """
+    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, C = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+        v_x1,
+        v_x2,
+        x1,
+        x2,
+        norms_term,
+        norms_term_2,
+        norms,
+        cosine,
+    )
+    if len(N_dims) != 1:
+        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
+        target, norms_term, norms_term_2, norms, cosine = _merged(
+            0,
+            0,
+            target,
+            norms_term,
+            norms_term_2,
+            norms,
+            cosine,
+        )
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    dg_x2_term = -sum_v_x2_x2 * cosine
+    dg_x1_term = -sum_v_x1_x1 * cosine
+    dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    v_losses = torch.where(
+        target == 1,
+        -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+        torch.where(
+            (target == -1) & (cosine - margin >= 0),
+            dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
+            0,
+        ),
+    )
+    return _restored(v_losses, 0, N_dims).to(dtype)
+
+
+class CosineEmbeddingNoneSecond(NamedTuple):
+    v_losses: Tensor  # (*N,)
+    dx1: Tensor  # (*N, C)
+    dx2: Tensor  # (*N, C)
+
+
+def cosine_embedding_none_double_backward(
+    v_x1: Tensor, v_x2: Tensor, g: Tensor, x1: Tensor, x2: Tensor, target: Tensor,
+    norms_term: Tensor, norms_term_2: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+) -> CosineEmbeddingNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x1 (*N, C), v_x2 (*N, C), g (*N,), x1 (*N, C), x2 (*N, C), target (*N,), norms_term
+    (*N,), norms_term_2 (*N,), norms (*N,), cosine (*N,).
+    """
+    _fits("v_x1", v_x1, "(*N, C)", (..., None))
+    dtype = v_x1.dtype
+    *N_dims, C = v_x1.shape
+    _fits("v_x2", v_x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("g", g, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("x1", x1, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("x2", x2, "(*N, C) with N, C as in v_x1", (*N_dims, C), dtype, True)
+    _fits("norms_term", norms_term, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("norms_term_2", norms_term_2, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("norms", norms, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    _fits("cosine", cosine, "(*N,) with N as in v_x1", (*N_dims,), dtype, True)
+    target = _as_number("target", target, dtype)
+    _fits("target", target, "(*N,) with N as in v_x1", (*N_dims,), target.dtype)
+    v_x1, v_x2, g, x1, x2, norms_term, norms_term_2, norms, cosine = _single(
+        v_x1,
+        v_x2,
+        g,
+        x1,
+        x2,
+        norms_term,
+        norms_term_2,
+        norms,
+        cosine,
+    )
+    if len(N_dims) != 1:
+        v_x1, v_x2, x1, x2 = _merged(0, -1, v_x1, v_x2, x1, x2)
+        g, target, norms_term, norms_term_2, norms, cosine = _merged(
+            0,
+            0,
+            g,
+            target,
+            norms_term,
+            norms_term_2,
+            norms,
+            cosine,
+        )
+    if not isinstance(margin, (float, int)):
+        margin = _number("margin", margin)
+    v_losses, c_x1, c_x2, _, c_norms_term, c_norms_term_2, c_norms, c_cosine = _behind(
+        v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
+    )
+    dx1, dx2 = _pullback(
+        None, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
+        norms_term_2, norms, cosine, margin,
+    )
+    dx1 = dx1 + c_x1
+    dx2 = dx2 + c_x2
+    return CosineEmbeddingNoneSecond(
+        _restored(v_losses, 0, N_dims).to(dtype), _restored(dx1, 0, N_dims).to(dtype),
+        _restored(dx2, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(
+    v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
+) -> tuple:
+    N = g.shape[0]
+    C = x1.shape[1]
+    if v_x1 is None:
+        v_x1 = g.new_full((), 0).expand(N, C)
+    if v_x2 is None:
+        v_x2 = g.new_full((), 0).expand(N, C)
+    cosine_minus_margin_from_0 = cosine - margin >= 0
+    target_is_minus_1 = target == -1
+    target_is_1 = target == 1
+    g_cosine = torch.where(
+        target_is_1,
+        -g,
+        torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g, 0),
+    )
+    g_product = g_cosine / norms
+    g_x1_term = g_cosine / norms_term
+    g_x2_term = g_cosine / norms_term_2
+    sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    dg_x2_term = -sum_v_x2_x2 * cosine
+    dg_x1_term = -sum_v_x1_x1 * cosine
+    dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    v_losses = torch.where(
+        target_is_1,
+        -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+        torch.where(
+            target_is_minus_1 & cosine_minus_margin_from_0,
+            dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
+            0,
+        ),
+    )
+    c_x1 = torch.addcmul(
+        g_product[:, None] * v_x2,
+        cosine[:, None] * g_x1_term[:, None],
+        v_x1,
+        value=-1,
+    )
+    c_x2 = torch.addcmul(
+        g_product[:, None] * v_x1,
+        cosine[:, None] * g_x2_term[:, None],
+        v_x2,
+        value=-1,
+    )
+    c_norms_term = -dg_x1_term * g_x1_term / norms_term
+    c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
+    c_norms = -dg_product * g_product / norms
+    c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
+    return (v_losses, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
+
+
+def _pullback(
+    c_losses, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
+    norms_term_2, norms, cosine, margin,
+) -> tuple:
+    N = x1.shape[0]
+    if c_losses is None:
+        c_losses = x1.new_full((), 0).expand(N)
+    if c_norms_term is None:
+        c_norms_term = x1.new_full((), 0).expand(N)
+    if c_norms_term_2 is None:
+        c_norms_term_2 = x1.new_full((), 0).expand(N)
+    if c_norms is None:
+        c_norms = x1.new_full((), 0).expand(N)
+    if c_cosine is None:
+        c_cosine = x1.new_full((), 0).expand(N)
+    dcosine = (
+        c_cosine
+        + torch.where(
+            target == 1,
+            -c_losses,
+            torch.where((target == -1) & (cosine - margin >= 0), c_losses, 0),
+        )
+    )
+    dproduct = dcosine / norms
+    dnorms = c_norms - dcosine * cosine / norms
+    dx1 = torch.addcmul(
+        dproduct[:, None] * x2,
+        torch.add(
+            dnorms[:, None] * norms[:, None] / norms_term[:, None],
+            c_norms_term[:, None],
+            alpha=2,
+        ),
+        x1,
+    )
+    dx2 = torch.addcmul(
+        dproduct[:, None] * x1,
+        torch.add(
+            dnorms[:, None] * norms[:, None] / norms_term_2[:, None],
+            c_norms_term_2[:, None],
+            alpha=2,
+        ),
+        x2,
+    )
+    return (dx1, dx2)
+
+
 class CosineEmbeddingNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x1, x2, target, margin, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(x1, x2, target, margin, eps)
         ctx.save_for_backward(
-            behind,
             result.x1,
             result.x2,
             result.target,
@@ -305,40 +565,50 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
             result.cosine,
         )
         ctx.numbers = (result.margin,)
-        return result.losses, behind
+        return (result.losses, result.norms_term, result.norms_term_2, result.norms, result.cosine)
 
     @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+        elif dlosses is None:
             return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = CosineEmbeddingNoneGradient.apply(
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
+        else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = CosineEmbeddingNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None, None)
 
 
+class CosineEmbeddingNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
 _REFUSAL = (
-    "cosine_embedding_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cosine_embedding_none_atoms(...).losses is the same in plain torch,"
+    "cosine_embedding_none: a gradient of it is differentiated again where that cannot be done;"
+    " cosine_embedding_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CosineEmbeddingNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CosineEmbeddingNoneCompiled(torch.autograd.Function):
@@ -394,6 +664,15 @@ def _without_gradient(name, tensor) -> None:
             f"cosine_embedding_none: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -22,6 +22,23 @@ and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    choice_labels_kept = Kept(labels)
+    v_losses = choice_labels_kept*Sum(v_logits*(counted*OneHot(labels, C)*(label_smoothing - 1) + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C)
+    c_probs = choice_labels_kept*g*v_logits*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+    c_counted = choice_labels_kept*g*(Sum(probs*v_logits, C)*(1 - label_smoothing) + Sum(OneHot(labels, C)*v_logits, C)*(label_smoothing - 1))
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    choice_labels_kept = Kept(labels)
+    dlogits = probs*(c_probs + choice_labels_kept*c_losses*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - Sum(c_probs*probs, C)) + choice_labels_kept*c_losses*counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight*choice_labels_kept*c_losses/C
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logits_shifted takes a maximum along it.
@@ -39,9 +56,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_none_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_none_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -53,6 +71,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -66,6 +85,8 @@ def cross_entropy_none(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_none_atoms(logits, labels, weight, label_smoothing, ignore_index).losses
     dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
@@ -343,6 +364,194 @@ def cross_entropy_none_chain(
     )
 
 
+def cross_entropy_none_jvp(
+    v_logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
+    counted: Tensor, label_smoothing: float,
+) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs (N, C, *S),
+    counted (N, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("probs", probs, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, labels_kept, probs, counted = _single(v_logits, labels_kept, probs, counted)
+    if len(S_dims) != 1:
+        v_logits, probs = _merged(2, 0, v_logits, probs)
+        labels, labels_kept, counted = _merged(1, 0, labels, labels_kept, counted)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_none: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    C = v_logits.shape[1]
+    weight_sum = weight.sum(0, keepdim=True)
+    choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
+    v_losses = choice_labels_kept * (
+        v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum(1)
+    return _restored(v_losses, 1, S_dims).to(dtype)
+
+
+class CrossEntropyNoneSecond(NamedTuple):
+    v_losses: Tensor  # (N, *S)
+    dlogits: Tensor  # (N, C, *S)
+
+
+def cross_entropy_none_double_backward(
+    v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    probs: Tensor, counted: Tensor, label_smoothing: float,
+) -> CrossEntropyNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), g (N, *S), labels (N, *S), labels_kept (N, *S), weight (C,), probs
+    (N, C, *S), counted (N, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("g", g, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("probs", probs, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits("counted", counted, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, g, labels_kept, probs, counted = _single(v_logits, g, labels_kept, probs, counted)
+    if len(S_dims) != 1:
+        v_logits, probs = _merged(2, 0, v_logits, probs)
+        g, labels, labels_kept, counted = _merged(1, 0, g, labels, labels_kept, counted)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_none: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_none: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    v_losses, _, _, _, c_probs, c_counted = _behind(
+        v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing,
+    )
+    dlogits, = _pullback(
+        None, c_probs, c_counted, labels, labels_kept, weight, probs, counted, label_smoothing,
+    )
+    return CrossEntropyNoneSecond(
+        _restored(v_losses, 1, S_dims).to(dtype), _restored(dlogits, 2, S_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing) -> tuple:
+    N = g.shape[0]
+    C = weight.shape[0]
+    S = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    weight_sum = weight.sum(0, keepdim=True)
+    choice_labels_kept = (labels_kept != 0).to(g.dtype)
+    v_losses = choice_labels_kept * (
+        v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum(1)
+    c_probs = choice_labels_kept[:, None] * g[:, None] * torch.add(
+        label_smoothing * weight_sum[0] / C,
+        counted[:, None],
+        alpha=1 - label_smoothing,
+    ) * v_logits
+    c_counted = choice_labels_kept * g * torch.add(
+        (1 - label_smoothing) * (probs * v_logits).sum(1),
+        v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
+        alpha=label_smoothing - 1,
+    )
+    return (v_losses, None, None, None, c_probs, c_counted)
+
+
+def _pullback(
+    c_losses, c_probs, c_counted, labels, labels_kept, weight, probs, counted, label_smoothing,
+) -> tuple:
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    if c_losses is None:
+        c_losses = probs.new_full((), 0).expand(N, S)
+    if c_probs is None:
+        c_probs = probs.new_full((), 0).expand(N, C, S)
+    if c_counted is None:
+        c_counted = probs.new_full((), 0).expand(N, S)
+    choice_labels_kept = (labels_kept != 0).to(probs.dtype)
+    dlogits = torch.addcmul(
+        probs * (
+            torch.addcmul(
+                c_probs,
+                choice_labels_kept[:, None] * c_losses[:, None],
+                torch.add(
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                    counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+            )
+            - (c_probs * probs).sum(1, keepdim=True)
+        ),
+        label_smoothing / C * weight[:, None] * choice_labels_kept[:, None],
+        c_losses[:, None],
+        value=-1,
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        ((label_smoothing - 1) * choice_labels_kept * c_losses * counted).unsqueeze(1),
+    )
+    return (dlogits,)
+
+
 def _plain_forward(logits, labels) -> tuple:
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
@@ -362,12 +571,39 @@ def _plain_backward(dlosses, labels, probs) -> tuple:
     return (dlogits,)
 
 
+def _plain_behind(v_logits, g, labels, probs) -> tuple:
+    N = g.shape[0]
+    C = probs.shape[1]
+    S = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    v_losses = (
+        v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1))
+    ).sum(1)
+    c_probs = g[:, None] * v_logits
+    return (v_losses, None, c_probs)
+
+
+def _plain_pullback(c_losses, c_probs, labels, probs) -> tuple:
+    N = labels.shape[0]
+    C = probs.shape[1]
+    S = labels.shape[1]
+    if c_losses is None:
+        c_losses = probs.new_full((), 0).expand(N, S)
+    if c_probs is None:
+        c_probs = probs.new_full((), 0).expand(N, C, S)
+    dlogits = probs * (c_probs + c_losses[:, None] - (c_probs * probs).sum(1, keepdim=True))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_losses).unsqueeze(1))
+    return (dlogits,)
+
+
 class CrossEntropyNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0 and _all_count(
             labels,
@@ -376,12 +612,11 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
         )
         if ctx.plain:
             losses, labels, probs = _plain_forward(logits, labels)
-            ctx.save_for_backward(behind, labels, probs)
+            ctx.save_for_backward(labels, probs)
             ctx.numbers = ()
-            return losses, behind
+            return (losses, probs)
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
         ctx.save_for_backward(
-            behind,
             result.labels,
             result.labels_kept,
             result.weight,
@@ -389,43 +624,64 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
             result.counted,
         )
         ctx.numbers = (result.label_smoothing,)
-        return result.losses, behind
+        return (result.losses, result.probs, result.counted)
 
     @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+        elif dlosses is None:
             return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = CrossEntropyNoneGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = CrossEntropyNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], None, None, None, None)
 
 
+class CrossEntropyNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_none_atoms(...).losses is the same in plain torch,"
+    "cross_entropy_none: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropyNoneCompiled(torch.autograd.Function):
@@ -492,6 +748,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_none: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

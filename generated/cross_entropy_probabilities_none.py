@@ -22,6 +22,25 @@ Where weight is left out, and label_smoothing is 0, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    exp_logprobs = exp(logprobs)
+    sum_logprobs_v_logits = Sum(exp_logprobs*v_logits, C)
+    v_losses = Sum(weight*logprobs*v_target, C)*(label_smoothing - 1) + Sum(weight*(v_logits - sum_logprobs_v_logits)*(target*(label_smoothing - 1) - label_smoothing/C), C)
+    c_target = weight*g*(label_smoothing - 1)*(v_logits - sum_logprobs_v_logits)
+    c_logprobs = weight*g*v_target*(label_smoothing - 1) - g_logprobs_sum*exp_logprobs*v_logits
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dlogprobs = c_logprobs - weight*c_losses*(target*(1 - label_smoothing) + label_smoothing/C)
+    dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
+    dtarget = weight*c_losses*logprobs*(label_smoothing - 1)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logits_shifted takes a maximum along it.
@@ -36,9 +55,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_probabilities_none_atoms is plain torch, for autograd to any order,
-  for torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_probabilities_none_atoms, which
+  is plain torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -49,6 +69,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -61,6 +82,8 @@ def cross_entropy_probabilities_none(
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_probabilities_none_atoms(logits, target, weight, label_smoothing).losses
     dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
@@ -259,6 +282,191 @@ def cross_entropy_probabilities_none_chain(
     )
 
 
+def cross_entropy_probabilities_none_jvp(
+    v_logits: Tensor, v_target: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor,
+    label_smoothing: float,
+) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), v_target (N, C, *S), target (N, C, *S), weight (C,), logprobs (N,
+    C, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits(
+        "v_target",
+        v_target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits(
+        "logprobs",
+        logprobs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, target, logprobs = _single(v_logits, v_target, target, logprobs)
+    if len(S_dims) != 1:
+        v_logits, v_target, target, logprobs = _merged(2, 0, v_logits, v_target, target, logprobs)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is "
+            f"0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
+    C = v_logits.shape[1]
+    exp_logprobs = torch.exp(logprobs)
+    sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
+    v_losses = torch.add(
+        (
+            weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                (label_smoothing - 1) * target - label_smoothing / C
+            )
+        ).sum(1),
+        (weight[:, None] * logprobs * v_target).sum(1),
+        alpha=label_smoothing - 1,
+    )
+    return _restored(v_losses, 1, S_dims).to(dtype)
+
+
+class CrossEntropyProbabilitiesNoneSecond(NamedTuple):
+    v_losses: Tensor  # (N, *S)
+    dlogits: Tensor  # (N, C, *S)
+    dtarget: Tensor  # (N, C, *S)
+
+
+def cross_entropy_probabilities_none_double_backward(
+    v_logits: Tensor, v_target: Tensor, g: Tensor, target: Tensor, weight: Tensor,
+    logprobs: Tensor, label_smoothing: float,
+) -> CrossEntropyProbabilitiesNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), v_target (N, C, *S), g (N, *S), target (N, C, *S), weight (C,),
+    logprobs (N, C, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits(
+        "v_target",
+        v_target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("g", g, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits(
+        "logprobs",
+        logprobs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, g, target, logprobs = _single(v_logits, v_target, g, target, logprobs)
+    if len(S_dims) != 1:
+        v_logits, v_target, target, logprobs = _merged(2, 0, v_logits, v_target, target, logprobs)
+        g, = _merged(1, 0, g)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: logits_shifted takes a maximum along it, but C is "
+            f"0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_probabilities_none: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
+    v_losses, c_target, _, c_logprobs = _behind(
+        v_logits, v_target, g, target, weight, logprobs, label_smoothing,
+    )
+    dlogits, dtarget = _pullback(None, c_logprobs, target, weight, logprobs, label_smoothing)
+    dtarget = dtarget + c_target
+    return CrossEntropyProbabilitiesNoneSecond(
+        _restored(v_losses, 1, S_dims).to(dtype), _restored(dlogits, 2, S_dims).to(dtype),
+        _restored(dtarget, 2, S_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing) -> tuple:
+    N = g.shape[0]
+    C = target.shape[1]
+    S = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C, S)
+    g_logprobs = weight[:, None] * g[:, None] * (
+        (label_smoothing - 1) * target - label_smoothing / C
+    )
+    g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
+    exp_logprobs = torch.exp(logprobs)
+    sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
+    v_losses = torch.add(
+        (
+            weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                (label_smoothing - 1) * target - label_smoothing / C
+            )
+        ).sum(1),
+        (weight[:, None] * logprobs * v_target).sum(1),
+        alpha=label_smoothing - 1,
+    )
+    c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * (
+        v_logits - sum_logprobs_v_logits
+    )
+    c_logprobs = torch.addcmul(
+        (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
+        g_logprobs_sum * exp_logprobs,
+        v_logits,
+        value=-1,
+    )
+    return (v_losses, c_target, None, c_logprobs)
+
+
+def _pullback(c_losses, c_logprobs, target, weight, logprobs, label_smoothing) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if c_losses is None:
+        c_losses = target.new_full((), 0).expand(N, S)
+    if c_logprobs is None:
+        c_logprobs = target.new_full((), 0).expand(N, C, S)
+    dlogprobs = torch.addcmul(
+        c_logprobs,
+        weight[:, None] * c_losses[:, None],
+        (1 - label_smoothing) * target + label_smoothing / C,
+        value=-1,
+    )
+    dlogits = torch.addcmul(
+        dlogprobs,
+        dlogprobs.sum(1, keepdim=True),
+        torch.exp(logprobs),
+        value=-1,
+    )
+    dtarget = (label_smoothing - 1) * weight[:, None] * c_losses[:, None] * logprobs
+    return (dlogits, dtarget)
+
+
 def _plain_forward(logits, target) -> tuple:
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
@@ -280,64 +488,133 @@ def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+def _plain_behind(v_logits, v_target, g, target, logprobs) -> tuple:
+    N = g.shape[0]
+    C = target.shape[1]
+    S = g.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C, S)
+    target_sum = target.sum(1, keepdim=True)
+    exp_logprobs = torch.exp(logprobs)
+    v_losses = (
+        (v_logits * (target_sum * exp_logprobs - target)).sum(1)
+        - (logprobs * v_target).sum(1)
+    )
+    c_target = torch.addcmul(
+        g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True),
+        g[:, None],
+        v_logits,
+        value=-1,
+    )
+    c_logprobs = torch.addcmul(
+        g[:, None] * target_sum * exp_logprobs * v_logits,
+        g[:, None],
+        v_target,
+        value=-1,
+    )
+    return (v_losses, c_target, c_logprobs)
+
+
+def _plain_pullback(c_losses, c_logprobs, target, logprobs) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if c_losses is None:
+        c_losses = target.new_full((), 0).expand(N, S)
+    if c_logprobs is None:
+        c_logprobs = target.new_full((), 0).expand(N, C, S)
+    dlogits = torch.addcmul(
+        torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1),
+        torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1).sum(1, keepdim=True),
+        torch.exp(logprobs),
+        value=-1,
+    )
+    dtarget = -c_losses[:, None] * logprobs
+    return (dlogits, dtarget)
+
+
 class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0
         if ctx.plain:
             losses, target, logprobs = _plain_forward(logits, target)
-            ctx.save_for_backward(behind, target, logprobs)
+            ctx.save_for_backward(target, logprobs)
             ctx.numbers = ()
-            return losses, behind
+            return (losses, logprobs)
         result = _forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(behind, result.target, result.weight, result.logprobs)
+        ctx.save_for_backward(result.target, result.weight, result.logprobs)
         ctx.numbers = (result.label_smoothing,)
-        return result.losses, behind
+        return (result.losses, result.logprobs)
 
     @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_backward(
+                gradients = _plain_pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+        elif dlosses is None:
+            return (None,) * 4
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = CrossEntropyProbabilitiesNoneGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
                 dlosses,
                 *saved,
-                *ctx.numbers,
-                needs=ctx.needs_input_grad,
             )
+        else:
+            if ctx.plain:
+                gradients = _plain_backward(
+                    dlosses,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = CrossEntropyProbabilitiesNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None)
 
 
+class CrossEntropyProbabilitiesNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_probabilities_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch,"
+    "cross_entropy_probabilities_none: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_probabilities_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyProbabilitiesNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropyProbabilitiesNoneCompiled(torch.autograd.Function):
@@ -405,6 +682,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_probabilities_none: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -21,6 +21,24 @@ Where weight is left out, and label_smoothing is 0, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    exp_losses_logprobs = exp(losses_logprobs)
+    sum_losses_logprobs_v_logits = Sum(exp_losses_logprobs*v_logits, C)
+    v_loss = Sum(weight*losses_logprobs*v_target, C, N, S)*(label_smoothing - 1) + Sum(weight*(v_logits - sum_losses_logprobs_v_logits)*(target*(label_smoothing - 1) - label_smoothing/C), C, N, S)
+    c_target = g*weight*(label_smoothing - 1)*(v_logits - sum_losses_logprobs_v_logits)
+    c_losses_logprobs = g*weight*v_target*(label_smoothing - 1) - g_losses_logprobs_sum*exp_losses_logprobs*v_logits
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dlosses_logprobs = c_losses_logprobs - c_loss*weight*(target*(1 - label_smoothing) + label_smoothing/C)
+    dlogits = dlosses_logprobs - exp(losses_logprobs)*Sum(dlosses_logprobs, C)
+    dtarget = c_loss*weight*losses_logprobs*(label_smoothing - 1)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logits_shifted takes a maximum along it.
@@ -35,9 +53,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_probabilities_sum_atoms is plain torch, for autograd to any order,
-  for torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_probabilities_sum_atoms, which
+  is plain torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -60,6 +80,8 @@ def cross_entropy_probabilities_sum(
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_probabilities_sum_atoms(logits, target, weight, label_smoothing).loss
     dtype, _, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
@@ -278,6 +300,213 @@ def cross_entropy_probabilities_sum_chain(
     )
 
 
+def cross_entropy_probabilities_sum_jvp(
+    v_logits: Tensor, v_target: Tensor, target: Tensor, weight: Tensor, losses_logprobs: Tensor,
+    label_smoothing: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), v_target (N, C, *S), target (N, C, *S), weight (C,),
+    losses_logprobs (N, C, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits(
+        "v_target",
+        v_target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits(
+        "losses_logprobs",
+        losses_logprobs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, target, losses_logprobs = _single(
+        v_logits,
+        v_target,
+        target,
+        losses_logprobs,
+    )
+    if len(S_dims) != 1:
+        v_logits, v_target, target, losses_logprobs = _merged(
+            2,
+            0,
+            v_logits,
+            v_target,
+            target,
+            losses_logprobs,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_sum: logits_shifted takes a maximum along it, but C is 0 "
+            f"where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_probabilities_sum: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
+    C = v_logits.shape[1]
+    exp_losses_logprobs = torch.exp(losses_logprobs)
+    sum_losses_logprobs_v_logits = (exp_losses_logprobs * v_logits).sum(1, keepdim=True)
+    v_loss = (
+        (weight[:, None] * losses_logprobs * v_target).sum() * (label_smoothing - 1)
+        + (
+            weight[:, None] * (v_logits - sum_losses_logprobs_v_logits) * (
+                (label_smoothing - 1) * target - label_smoothing / C
+            )
+        ).sum()
+    )
+    return v_loss.to(dtype)
+
+
+class CrossEntropyProbabilitiesSumSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+    dtarget: Tensor  # (N, C, *S)
+
+
+def cross_entropy_probabilities_sum_double_backward(
+    v_logits: Tensor, v_target: Tensor, g: Tensor, target: Tensor, weight: Tensor,
+    losses_logprobs: Tensor, label_smoothing: float,
+) -> CrossEntropyProbabilitiesSumSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), v_target (N, C, *S), g (), target (N, C, *S), weight (C,),
+    losses_logprobs (N, C, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits(
+        "v_target",
+        v_target,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("g", g, "()", (), dtype, True)
+    _fits("target", target, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits(
+        "losses_logprobs",
+        losses_logprobs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, v_target, g, target, losses_logprobs = _single(
+        v_logits,
+        v_target,
+        g,
+        target,
+        losses_logprobs,
+    )
+    if len(S_dims) != 1:
+        v_logits, v_target, target, losses_logprobs = _merged(
+            2,
+            0,
+            v_logits,
+            v_target,
+            target,
+            losses_logprobs,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_probabilities_sum: logits_shifted takes a maximum along it, but C is 0 "
+            f"where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_probabilities_sum: label_smoothing must be at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
+    v_loss, c_target, _, c_losses_logprobs = _behind(
+        v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing,
+    )
+    dlogits, dtarget = _pullback(
+        None, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing,
+    )
+    dtarget = dtarget + c_target
+    return CrossEntropyProbabilitiesSumSecond(
+        v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype),
+        _restored(dtarget, 2, S_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C, S)
+    g_losses_logprobs = g * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
+    g_losses_logprobs_sum = g_losses_logprobs.sum(1, keepdim=True)
+    exp_losses_logprobs = torch.exp(losses_logprobs)
+    sum_losses_logprobs_v_logits = (exp_losses_logprobs * v_logits).sum(1, keepdim=True)
+    v_loss = (
+        (weight[:, None] * losses_logprobs * v_target).sum() * (label_smoothing - 1)
+        + (
+            weight[:, None] * (v_logits - sum_losses_logprobs_v_logits) * (
+                (label_smoothing - 1) * target - label_smoothing / C
+            )
+        ).sum()
+    )
+    c_target = g * (label_smoothing - 1) * weight[:, None] * (
+        v_logits - sum_losses_logprobs_v_logits
+    )
+    c_losses_logprobs = torch.addcmul(
+        g * (label_smoothing - 1) * weight[:, None] * v_target,
+        g_losses_logprobs_sum * exp_losses_logprobs,
+        v_logits,
+        value=-1,
+    )
+    return (v_loss, c_target, None, c_losses_logprobs)
+
+
+def _pullback(c_loss, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if c_loss is None:
+        c_loss = target.new_full((), 0)
+    if c_losses_logprobs is None:
+        c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
+    dlosses_logprobs = torch.addcmul(
+        c_losses_logprobs,
+        c_loss * weight[:, None],
+        (1 - label_smoothing) * target + label_smoothing / C,
+        value=-1,
+    )
+    dlogits = torch.addcmul(
+        dlosses_logprobs,
+        dlosses_logprobs.sum(1, keepdim=True),
+        torch.exp(losses_logprobs),
+        value=-1,
+    )
+    dtarget = c_loss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
+    return (dlogits, dtarget)
+
+
 def _plain_forward(logits, target) -> tuple:
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     losses_logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
@@ -300,59 +529,128 @@ def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
     return (dlogits, dtarget)
 
 
+def _plain_behind(v_logits, v_target, g, target, losses_logprobs) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N, C, S)
+    target_sum = target.sum(1, keepdim=True)
+    exp_losses_logprobs = torch.exp(losses_logprobs)
+    v_loss = (
+        (v_logits * (target_sum * exp_losses_logprobs - target)).sum()
+        - (losses_logprobs * v_target).sum()
+    )
+    c_target = torch.addcmul(
+        g * (exp_losses_logprobs * v_logits).sum(1, keepdim=True),
+        g,
+        v_logits,
+        value=-1,
+    )
+    c_losses_logprobs = torch.addcmul(
+        g * target_sum * exp_losses_logprobs * v_logits,
+        g,
+        v_target,
+        value=-1,
+    )
+    return (v_loss, c_target, c_losses_logprobs)
+
+
+def _plain_pullback(c_loss, c_losses_logprobs, target, losses_logprobs) -> tuple:
+    N = target.shape[0]
+    C = target.shape[1]
+    S = target.shape[2]
+    if c_loss is None:
+        c_loss = target.new_full((), 0)
+    if c_losses_logprobs is None:
+        c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
+    dlogits = torch.addcmul(
+        torch.addcmul(c_losses_logprobs, c_loss, target, value=-1),
+        torch.addcmul(c_losses_logprobs, c_loss, target, value=-1).sum(1, keepdim=True),
+        torch.exp(losses_logprobs),
+        value=-1,
+    )
+    dtarget = -c_loss * losses_logprobs
+    return (dlogits, dtarget)
+
+
 class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, target, weight, label_smoothing):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0
         if ctx.plain:
             loss, target, losses_logprobs = _plain_forward(logits, target)
-            ctx.save_for_backward(behind, target, losses_logprobs)
+            ctx.save_for_backward(target, losses_logprobs)
             ctx.numbers = ()
-            return loss, behind
+            return (loss, losses_logprobs)
         result = _forward(logits, target, weight, label_smoothing)
-        ctx.save_for_backward(behind, result.target, result.weight, result.losses_logprobs)
+        ctx.save_for_backward(result.target, result.weight, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
-        return result.loss, behind
+        return (result.loss, result.losses_logprobs)
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = CrossEntropyProbabilitiesSumGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = CrossEntropyProbabilitiesSumAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None, None)
 
 
+class CrossEntropyProbabilitiesSumGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_probabilities_sum: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_probabilities_sum_atoms(...).loss is the same in plain torch,"
+    "cross_entropy_probabilities_sum: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_probabilities_sum_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyProbabilitiesSumAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropyProbabilitiesSumCompiled(torch.autograd.Function):
@@ -420,6 +718,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_probabilities_sum: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -20,6 +20,27 @@ and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    tanh_cap_logits = tanh(logits/cap)
+    g_logits_term_again = 1 - tanh_cap_logits**2
+    choice_labels_kept_loss_counted_sum = Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))
+    dg_logits_term_3 = g*choice_labels_kept_loss_counted_sum*g_logits_term_again*v_logits
+    v_loss = Sum(choice_labels_kept_loss_counted_sum*g_logits_term_again*v_logits*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C, N, S)
+    c_logits = -2*g*choice_labels_kept_loss_counted_sum*g_logits_term_again*tanh_cap_logits*v_logits*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C)/cap
+    c_loss_losses_probs = dg_logits_term_3*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+    c_loss_losses_counted = Sum(dg_logits_term_3*loss_losses_probs, C)*(1 - label_smoothing) + Sum(dg_logits_term_3*OneHot(labels, C), C)*(label_smoothing - 1)
+    c_loss_counted_sum = g*Sum(Piecewise((-loss_counted_sum**(-2), Ne(labels_kept, 0)), (0, True))*g_logits_term_again*v_logits*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) + loss_losses_probs*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C, N, S)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    choice_labels_kept = Kept(labels)
+    dlogits = (1 - tanh(logits/cap)**2)*(loss_losses_probs*(c_loss_losses_probs + c_loss*choice_labels_kept*(loss_losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C)/loss_counted_sum - Sum(c_loss_losses_probs*loss_losses_probs, C)) + c_loss*choice_labels_kept*(loss_losses_counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C)/loss_counted_sum)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: capped_shifted takes a maximum along it.
@@ -38,9 +59,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_softcap_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_softcap_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -52,6 +74,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -65,6 +88,8 @@ def cross_entropy_softcap(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_softcap_atoms(logits, labels, weight, label_smoothing, cap, ignore_index).loss
     dtype, _, logits, labels, weight, label_smoothing, cap, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, cap, ignore_index,
     )
@@ -412,6 +437,329 @@ def cross_entropy_softcap_chain(
     )
 
 
+def cross_entropy_softcap_jvp(
+    v_logits: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    loss_losses_probs: Tensor, loss_losses_counted: Tensor, loss_counted_sum: Tensor,
+    label_smoothing: float, cap: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight
+    (C,), loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("logits", logits, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "loss_losses_probs",
+        loss_losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "loss_losses_counted",
+        loss_losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("loss_counted_sum", loss_counted_sum, "()", (), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, logits, labels_kept, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(v_logits, logits, labels_kept, loss_losses_probs, loss_losses_counted, loss_counted_sum)
+    if len(S_dims) != 1:
+        v_logits, logits, loss_losses_probs = _merged(2, 0, v_logits, logits, loss_losses_probs)
+        labels, labels_kept, loss_losses_counted = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            loss_losses_counted,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(cap, (float, int)):
+        cap = _number("cap", cap)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    if not cap > 0:
+        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
+    C = v_logits.shape[1]
+    weight_sum = weight.sum(0, keepdim=True)
+    tanh_cap_logits = torch.tanh(logits / cap)
+    g_logits_term_again = 1 - tanh_cap_logits ** 2
+    choice_labels_kept_loss_counted_sum = torch.where(labels_kept != 0, loss_counted_sum ** -1, 0)
+    v_loss = (
+        choice_labels_kept_loss_counted_sum[:, None] * g_logits_term_again * v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * loss_losses_counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    loss_losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                loss_losses_probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    return v_loss.to(dtype)
+
+
+class CrossEntropySoftcapSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+
+
+def cross_entropy_softcap_double_backward(
+    v_logits: Tensor, g: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor,
+    weight: Tensor, loss_losses_probs: Tensor, loss_losses_counted: Tensor,
+    loss_counted_sum: Tensor, label_smoothing: float, cap: float,
+) -> CrossEntropySoftcapSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), g (), logits (N, C, *S), labels (N, *S), labels_kept (N, *S),
+    weight (C,), loss_losses_probs (N, C, *S), loss_losses_counted (N, *S), loss_counted_sum ().
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("g", g, "()", (), dtype, True)
+    _fits("logits", logits, "(N, C, *S) with N, C, S as in v_logits", (N, C, *S_dims), dtype, True)
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "loss_losses_probs",
+        loss_losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "loss_losses_counted",
+        loss_losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("loss_counted_sum", loss_counted_sum, "()", (), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, g, logits, labels_kept, loss_losses_probs, loss_losses_counted, loss_counted_sum = _single(v_logits, g, logits, labels_kept, loss_losses_probs, loss_losses_counted, loss_counted_sum)
+    if len(S_dims) != 1:
+        v_logits, logits, loss_losses_probs = _merged(2, 0, v_logits, logits, loss_losses_probs)
+        labels, labels_kept, loss_losses_counted = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            loss_losses_counted,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_softcap: capped_shifted takes a maximum along it, but C is 0 where C = "
+            f"{C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(cap, (float, int)):
+        cap = _number("cap", cap)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_softcap: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    if not cap > 0:
+        raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
+    v_loss, c_logits, _, _, _, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum = _behind(
+        v_logits, g, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+        loss_counted_sum, label_smoothing, cap,
+    )
+    dlogits, = _pullback(
+        None, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum, logits, labels,
+        labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum,
+        label_smoothing, cap,
+    )
+    dlogits = dlogits + c_logits
+    return CrossEntropySoftcapSecond(v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype))
+
+
+def _behind(
+    v_logits, g, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
+    loss_counted_sum, label_smoothing, cap,
+) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    weight_sum = weight.sum(0, keepdim=True)
+    tanh_cap_logits = torch.tanh(logits / cap)
+    g_logits_term_again = 1 - tanh_cap_logits ** 2
+    choice_labels_kept_loss_counted_sum = torch.where(labels_kept != 0, loss_counted_sum ** -1, 0)
+    dg_logits_term_3 = g * choice_labels_kept_loss_counted_sum[
+        :,
+        None,
+    ] * g_logits_term_again * v_logits
+    v_loss = (
+        choice_labels_kept_loss_counted_sum[:, None] * g_logits_term_again * v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * loss_losses_counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    loss_losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                loss_losses_probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    c_logits = (
+        -2
+        * g
+        / cap
+        * choice_labels_kept_loss_counted_sum[:, None]
+        * g_logits_term_again
+        * tanh_cap_logits
+        * v_logits
+        * torch.add(
+            torch.add(
+                label_smoothing * weight_sum[0] / C,
+                loss_losses_counted[:, None],
+                alpha=1 - label_smoothing,
+            ) * loss_losses_probs,
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    )
+    c_logits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            -2
+            * g
+            * (label_smoothing - 1)
+            / cap
+            * choice_labels_kept_loss_counted_sum
+            * loss_losses_counted
+            * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
+            * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+            * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+        ).unsqueeze(1),
+    )
+    c_loss_losses_probs = torch.add(
+        label_smoothing * weight_sum[0] / C,
+        loss_losses_counted[:, None],
+        alpha=1 - label_smoothing,
+    ) * dg_logits_term_3
+    c_loss_losses_counted = torch.add(
+        (1 - label_smoothing) * (dg_logits_term_3 * loss_losses_probs).sum(1),
+        dg_logits_term_3.gather(1, labels.unsqueeze(1)).squeeze(1),
+        alpha=label_smoothing - 1,
+    )
+    c_loss_counted_sum = g * (
+        torch.where(labels_kept[:, None] != 0, -loss_counted_sum ** -2, 0)
+        * g_logits_term_again
+        * v_logits
+        * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * loss_losses_counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    loss_losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                loss_losses_probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    return (v_loss, c_logits, None, None, None, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum)
+
+
+def _pullback(
+    c_loss, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum, logits, labels,
+    labels_kept, weight, loss_losses_probs, loss_losses_counted, loss_counted_sum, label_smoothing,
+    cap,
+) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if c_loss is None:
+        c_loss = logits.new_full((), 0)
+    if c_loss_losses_probs is None:
+        c_loss_losses_probs = logits.new_full((), 0).expand(N, C, S)
+    if c_loss_losses_counted is None:
+        c_loss_losses_counted = logits.new_full((), 0).expand(N, S)
+    if c_loss_counted_sum is None:
+        c_loss_counted_sum = logits.new_full((), 0)
+    choice_labels_kept = (labels_kept != 0).to(logits.dtype)
+    dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
+        loss_losses_probs * (
+            torch.addcmul(
+                c_loss_losses_probs,
+                c_loss / loss_counted_sum * choice_labels_kept[:, None],
+                torch.add(
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                    loss_losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+            )
+            - (c_loss_losses_probs * loss_losses_probs).sum(1, keepdim=True)
+        ),
+        c_loss * label_smoothing / C / loss_counted_sum * weight[:, None],
+        choice_labels_kept[:, None],
+        value=-1,
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            c_loss
+            * (label_smoothing - 1)
+            / loss_counted_sum
+            * choice_labels_kept
+            * loss_losses_counted
+            * (1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2)
+        ).unsqueeze(1),
+    )
+    return (dlogits,)
+
+
 def _plain_forward(logits, labels, cap) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -449,12 +797,80 @@ def _plain_backward(dloss, logits, labels, loss_losses_probs, cap) -> tuple:
     return (dlogits,)
 
 
+def _plain_behind(v_logits, g, logits, labels, loss_losses_probs, cap) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    tanh_cap_logits = torch.tanh(logits / cap)
+    g_logits_term_again = 1 - tanh_cap_logits ** 2
+    v_loss = (
+        g_logits_term_again * v_logits * (
+            loss_losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+        )
+    ).sum() / N / S
+    c_logits = (
+        -2
+        * g
+        / N
+        / S
+        / cap
+        * g_logits_term_again
+        * tanh_cap_logits
+        * loss_losses_probs
+        * v_logits
+    )
+    c_logits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            2
+            * g
+            / N
+            / S
+            / cap
+            * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
+            * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+            * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+        ).unsqueeze(1),
+    )
+    c_loss_losses_probs = g / N / S * g_logits_term_again * v_logits
+    return (v_loss, c_logits, None, c_loss_losses_probs)
+
+
+def _plain_pullback(c_loss, c_loss_losses_probs, logits, labels, loss_losses_probs, cap) -> tuple:
+    N = logits.shape[0]
+    C = logits.shape[1]
+    S = logits.shape[2]
+    if c_loss is None:
+        c_loss = logits.new_full((), 0)
+    if c_loss_losses_probs is None:
+        c_loss_losses_probs = logits.new_full((), 0).expand(N, C, S)
+    dlogits = loss_losses_probs * (1 - torch.tanh(logits / cap) ** 2) * (
+        c_loss_losses_probs
+        + c_loss / N / S
+        - (c_loss_losses_probs * loss_losses_probs).sum(1, keepdim=True)
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            -c_loss / N / S * (
+                1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
+            )
+        ).unsqueeze(1),
+    )
+    return (dlogits,)
+
+
 class CrossEntropySoftcapFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, cap, ignore_index):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0 and _all_count(
             labels,
@@ -463,12 +879,11 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
         )
         if ctx.plain:
             loss, logits, labels, loss_losses_probs, cap = _plain_forward(logits, labels, cap)
-            ctx.save_for_backward(behind, logits, labels, loss_losses_probs)
+            ctx.save_for_backward(logits, labels, loss_losses_probs)
             ctx.numbers = (cap,)
-            return loss, behind
+            return (loss, loss_losses_probs)
         result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
         ctx.save_for_backward(
-            behind,
             result.logits,
             result.labels,
             result.labels_kept,
@@ -478,43 +893,69 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
             result.loss_counted_sum,
         )
         ctx.numbers = (result.label_smoothing, result.cap)
-        return result.loss, behind
+        return (
+            result.loss,
+            result.loss_losses_probs,
+            result.loss_losses_counted,
+            result.loss_counted_sum,
+        )
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = CrossEntropySoftcapGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dloss, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dloss, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = CrossEntropySoftcapAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], None, None, None, None, None)
 
 
+class CrossEntropySoftcapGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_softcap: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_softcap_atoms(...).loss is the same in plain torch,"
+    "cross_entropy_softcap: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_softcap_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropySoftcapAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropySoftcapCompiled(torch.autograd.Function):
@@ -586,6 +1027,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_softcap: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -19,6 +19,22 @@ and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    choice_labels_kept = Kept(labels)
+    v_loss = Sum(choice_labels_kept*v_logits*(losses_counted*OneHot(labels, C)*(label_smoothing - 1) + losses_probs*(losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C, N, S)
+    c_losses_probs = g*choice_labels_kept*v_logits*(losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+    c_losses_counted = g*choice_labels_kept*(Sum(losses_probs*v_logits, C)*(1 - label_smoothing) + Sum(OneHot(labels, C)*v_logits, C)*(label_smoothing - 1))
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    choice_labels_kept = Kept(labels)
+    dlogits = losses_probs*(c_losses_probs + c_loss*choice_labels_kept*(losses_counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C) - Sum(c_losses_probs*losses_probs, C)) + c_loss*choice_labels_kept*losses_counted*OneHot(labels, C)*(label_smoothing - 1) - c_loss*label_smoothing*weight*choice_labels_kept/C
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logits_shifted takes a maximum along it.
@@ -36,9 +52,9 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_sum_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_sum_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -50,6 +66,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -63,6 +80,8 @@ def cross_entropy_sum(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_sum_atoms(logits, labels, weight, label_smoothing, ignore_index).loss
     dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
@@ -364,6 +383,235 @@ def cross_entropy_sum_chain(
     )
 
 
+def cross_entropy_sum_jvp(
+    v_logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, losses_probs: Tensor,
+    losses_counted: Tensor, label_smoothing: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,), losses_probs (N,
+    C, *S), losses_counted (N, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "losses_probs",
+        losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "losses_counted",
+        losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, labels_kept, losses_probs, losses_counted = _single(
+        v_logits,
+        labels_kept,
+        losses_probs,
+        losses_counted,
+    )
+    if len(S_dims) != 1:
+        v_logits, losses_probs = _merged(2, 0, v_logits, losses_probs)
+        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_sum: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    C = v_logits.shape[1]
+    weight_sum = weight.sum(0, keepdim=True)
+    choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
+    v_loss = (
+        choice_labels_kept[:, None] * v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * losses_counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(v_logits.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                losses_probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    return v_loss.to(dtype)
+
+
+class CrossEntropySumSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+
+
+def cross_entropy_sum_double_backward(
+    v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    losses_probs: Tensor, losses_counted: Tensor, label_smoothing: float,
+) -> CrossEntropySumSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,),
+    losses_probs (N, C, *S), losses_counted (N, *S).
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("g", g, "()", (), dtype, True)
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "losses_probs",
+        losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "losses_counted",
+        losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, g, labels_kept, losses_probs, losses_counted = _single(
+        v_logits,
+        g,
+        labels_kept,
+        losses_probs,
+        losses_counted,
+    )
+    if len(S_dims) != 1:
+        v_logits, losses_probs = _merged(2, 0, v_logits, losses_probs)
+        labels, labels_kept, losses_counted = _merged(1, 0, labels, labels_kept, losses_counted)
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_sum: logits_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_sum: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    v_loss, _, _, _, c_losses_probs, c_losses_counted = _behind(
+        v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+    )
+    dlogits, = _pullback(
+        None, c_losses_probs, c_losses_counted, labels, labels_kept, weight, losses_probs,
+        losses_counted, label_smoothing,
+    )
+    return CrossEntropySumSecond(v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype))
+
+
+def _behind(
+    v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+) -> tuple:
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    weight_sum = weight.sum(0, keepdim=True)
+    choice_labels_kept = (labels_kept != 0).to(g.dtype)
+    v_loss = (
+        choice_labels_kept[:, None] * v_logits * torch.add(
+            torch.addcmul(
+                (
+                    (label_smoothing - 1)
+                    * losses_counted[:, None]
+                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                ),
+                torch.add(
+                    label_smoothing * weight_sum[0] / C,
+                    losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                losses_probs,
+            ),
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    c_losses_probs = g * choice_labels_kept[:, None] * torch.add(
+        label_smoothing * weight_sum[0] / C,
+        losses_counted[:, None],
+        alpha=1 - label_smoothing,
+    ) * v_logits
+    c_losses_counted = g * choice_labels_kept * torch.add(
+        (1 - label_smoothing) * (losses_probs * v_logits).sum(1),
+        v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
+        alpha=label_smoothing - 1,
+    )
+    return (v_loss, None, None, None, c_losses_probs, c_losses_counted)
+
+
+def _pullback(
+    c_loss, c_losses_probs, c_losses_counted, labels, labels_kept, weight, losses_probs,
+    losses_counted, label_smoothing,
+) -> tuple:
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    if c_loss is None:
+        c_loss = losses_probs.new_full((), 0)
+    if c_losses_probs is None:
+        c_losses_probs = losses_probs.new_full((), 0).expand(N, C, S)
+    if c_losses_counted is None:
+        c_losses_counted = losses_probs.new_full((), 0).expand(N, S)
+    choice_labels_kept = (labels_kept != 0).to(losses_probs.dtype)
+    dlogits = torch.addcmul(
+        losses_probs * (
+            torch.addcmul(
+                c_losses_probs,
+                c_loss * choice_labels_kept[:, None],
+                torch.add(
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+                    losses_counted[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+            )
+            - (c_losses_probs * losses_probs).sum(1, keepdim=True)
+        ),
+        c_loss * label_smoothing / C * weight[:, None],
+        choice_labels_kept[:, None],
+        value=-1,
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (c_loss * (label_smoothing - 1) * choice_labels_kept * losses_counted).unsqueeze(1),
+    )
+    return (dlogits,)
+
+
 def _plain_forward(logits, labels) -> tuple:
     logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     exp_logits_shifted = torch.exp(logits_shifted)
@@ -386,12 +634,43 @@ def _plain_backward(dloss, labels, losses_probs) -> tuple:
     return (dlogits,)
 
 
+def _plain_behind(v_logits, g, labels, losses_probs) -> tuple:
+    N = labels.shape[0]
+    C = losses_probs.shape[1]
+    S = labels.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    v_loss = (
+        v_logits * (
+            losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+        )
+    ).sum()
+    c_losses_probs = g * v_logits
+    return (v_loss, None, c_losses_probs)
+
+
+def _plain_pullback(c_loss, c_losses_probs, labels, losses_probs) -> tuple:
+    N = labels.shape[0]
+    C = losses_probs.shape[1]
+    S = labels.shape[1]
+    if c_loss is None:
+        c_loss = losses_probs.new_full((), 0)
+    if c_losses_probs is None:
+        c_losses_probs = losses_probs.new_full((), 0).expand(N, C, S)
+    dlogits = losses_probs * (
+        c_losses_probs + c_loss - (c_losses_probs * losses_probs).sum(1, keepdim=True)
+    )
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss).expand(N, 1, S))
+    return (dlogits,)
+
+
 class CrossEntropySumFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, ignore_index):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0 and _all_count(
             labels,
@@ -400,12 +679,11 @@ class CrossEntropySumFunction(torch.autograd.Function):
         )
         if ctx.plain:
             loss, labels, losses_probs = _plain_forward(logits, labels)
-            ctx.save_for_backward(behind, labels, losses_probs)
+            ctx.save_for_backward(labels, losses_probs)
             ctx.numbers = ()
-            return loss, behind
+            return (loss, losses_probs)
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
         ctx.save_for_backward(
-            behind,
             result.labels,
             result.labels_kept,
             result.weight,
@@ -413,43 +691,64 @@ class CrossEntropySumFunction(torch.autograd.Function):
             result.losses_counted,
         )
         ctx.numbers = (result.label_smoothing,)
-        return result.loss, behind
+        return (result.loss, result.losses_probs, result.losses_counted)
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = CrossEntropySumGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dloss, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dloss, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = CrossEntropySumAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], None, None, None, None)
 
 
+class CrossEntropySumGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_sum: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_sum_atoms(...).loss is the same in plain torch,"
+    "cross_entropy_sum: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_sum_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropySumAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropySumCompiled(torch.autograd.Function):
@@ -516,6 +815,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_sum: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

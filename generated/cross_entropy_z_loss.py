@@ -20,6 +20,27 @@ and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    sum_g_logits_term_5_v_logits = Sum(g_logits_term_5*v_logits, C)
+    choice_labels_kept = Kept(labels)
+    dg_logits_term_4 = g*choice_labels_kept*Sum(entropy_losses_probs*v_logits, C)
+    v_loss = Sum(choice_labels_kept*v_logits*(entropy_losses_counted*g_logits_term_5*(label_smoothing - 1) + entropy_losses_probs*(2*z_weight*g_logits_term_2 + g_logits_term*(1 - label_smoothing) + g_logits_term_3*label_smoothing/C) - label_smoothing*g_logits_term_6/C), C, N, S)
+    c_entropy_losses_probs = g*choice_labels_kept*v_logits*(2*z_weight*g_logits_term_2 + g_logits_term*(1 - label_smoothing) + g_logits_term_3*label_smoothing/C)
+    c_entropy_losses_counted = dg_logits_term_4*(1 - label_smoothing)/entropy_counted_sum + g*choice_labels_kept*sum_g_logits_term_5_v_logits*(label_smoothing - 1)
+    c_entropy_counted_sum = (Sum(dg_logits_term_4*g_logits_term, N, S)*(label_smoothing - 1) + g*(Sum(choice_labels_kept*sum_g_logits_term_5_v_logits*entropy_losses_counted, N, S)*(1 - label_smoothing) + label_smoothing*Sum(g_logits_term_6*Sum(choice_labels_kept*v_logits, N, S), C)/C) - g_logits_term_3*label_smoothing*Sum(dg_logits_term_4, N, S)/C)/entropy_counted_sum
+    c_log_z = 2*z_weight*dg_logits_term_4/excess_sum
+    c_excess_sum = -2*z_weight*Sum(dg_logits_term_4*g_logits_term_2, N, S)/excess_sum
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    choice_labels_kept = Kept(labels)
+    dlogits = entropy_losses_probs*(c_entropy_losses_probs + c_log_z + c_loss*choice_labels_kept*(entropy_losses_counted*(1 - label_smoothing)/entropy_counted_sum + 2*z_weight*log_z/excess_sum + label_smoothing*Sum(weight, C)/(C*entropy_counted_sum)) - Sum(c_entropy_losses_probs*entropy_losses_probs, C)) + c_loss*choice_labels_kept*(entropy_losses_counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C)/entropy_counted_sum
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logits_max takes a maximum along it.
@@ -37,9 +58,10 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: cross_entropy_z_loss_atoms is plain torch, for autograd to any order, for
-  torch.func and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through cross_entropy_z_loss_atoms, which is plain
+  torch; under torch.compile NotImplementedError where a gradient is asked for with
+  create_graph=True.
 """
 
 from __future__ import annotations
@@ -51,6 +73,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -64,6 +87,8 @@ def cross_entropy_z_loss(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return cross_entropy_z_loss_atoms(logits, labels, weight, label_smoothing, z_weight, ignore_index).loss
     dtype, _, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, z_weight, ignore_index,
     )
@@ -458,6 +483,313 @@ def cross_entropy_z_loss_chain(
     )
 
 
+def cross_entropy_z_loss_jvp(
+    v_logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    entropy_losses_probs: Tensor, entropy_losses_counted: Tensor, entropy_counted_sum: Tensor,
+    log_z: Tensor, excess_sum: Tensor, label_smoothing: float, z_weight: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,),
+    entropy_losses_probs (N, C, *S), entropy_losses_counted (N, *S), entropy_counted_sum (), log_z
+    (N, *S), excess_sum ().
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "entropy_losses_probs",
+        entropy_losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "entropy_losses_counted",
+        entropy_losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("entropy_counted_sum", entropy_counted_sum, "()", (), dtype, True)
+    _fits("log_z", log_z, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("excess_sum", excess_sum, "()", (), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, labels_kept, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum = _single(v_logits, labels_kept, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum)
+    if len(S_dims) != 1:
+        v_logits, entropy_losses_probs = _merged(2, 0, v_logits, entropy_losses_probs)
+        labels, labels_kept, entropy_losses_counted, log_z = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            entropy_losses_counted,
+            log_z,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(z_weight, (float, int)):
+        z_weight = _number("z_weight", z_weight)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    N = v_logits.shape[0]
+    C = v_logits.shape[1]
+    S = v_logits.shape[2]
+    g_logits_term = entropy_losses_counted / entropy_counted_sum
+    g_logits_term_2 = log_z / excess_sum
+    g_logits_term_3 = weight.sum(0, keepdim=True) / entropy_counted_sum
+    g_logits_term_5 = v_logits.new_zeros(N, C, S)
+    g_logits_term_5.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (entropy_counted_sum ** -1).expand(N, 1, S),
+    )
+    g_logits_term_6 = weight / entropy_counted_sum
+    choice_labels_kept = (labels_kept != 0).to(v_logits.dtype)
+    v_loss = (
+        choice_labels_kept[:, None] * v_logits * torch.add(
+            torch.addcmul(
+                (label_smoothing - 1) * entropy_losses_counted[:, None] * g_logits_term_5,
+                torch.add(
+                    torch.add(
+                        g_logits_term_3[0] * label_smoothing / C,
+                        g_logits_term_2[:, None],
+                        alpha=2 * z_weight,
+                    ),
+                    g_logits_term[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                entropy_losses_probs,
+            ),
+            g_logits_term_6[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    return v_loss.to(dtype)
+
+
+class CrossEntropyZLossSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (N, C, *S)
+
+
+def cross_entropy_z_loss_double_backward(
+    v_logits: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+    entropy_losses_probs: Tensor, entropy_losses_counted: Tensor, entropy_counted_sum: Tensor,
+    log_z: Tensor, excess_sum: Tensor, label_smoothing: float, z_weight: float,
+) -> CrossEntropyZLossSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C, *S), g (), labels (N, *S), labels_kept (N, *S), weight (C,),
+    entropy_losses_probs (N, C, *S), entropy_losses_counted (N, *S), entropy_counted_sum (), log_z
+    (N, *S), excess_sum ().
+    """
+    _fits("v_logits", v_logits, "(N, C, *S)", (None, None, ...))
+    dtype = v_logits.dtype
+    N, C, *S_dims = v_logits.shape
+    _fits("g", g, "()", (), dtype, True)
+    _fits("labels_kept", labels_kept, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits(
+        "entropy_losses_probs",
+        entropy_losses_probs,
+        "(N, C, *S) with N, C, S as in v_logits",
+        (N, C, *S_dims),
+        dtype,
+        True,
+    )
+    _fits(
+        "entropy_losses_counted",
+        entropy_losses_counted,
+        "(N, *S) with N, S as in v_logits",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    _fits("entropy_counted_sum", entropy_counted_sum, "()", (), dtype, True)
+    _fits("log_z", log_z, "(N, *S) with N, S as in v_logits", (N, *S_dims), dtype, True)
+    _fits("excess_sum", excess_sum, "()", (), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logits", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logits", (C,), weight.dtype)
+    v_logits, g, labels_kept, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum = _single(v_logits, g, labels_kept, entropy_losses_probs, entropy_losses_counted, entropy_counted_sum, log_z, excess_sum)
+    if len(S_dims) != 1:
+        v_logits, entropy_losses_probs = _merged(2, 0, v_logits, entropy_losses_probs)
+        labels, labels_kept, entropy_losses_counted, log_z = _merged(
+            1,
+            0,
+            labels,
+            labels_kept,
+            entropy_losses_counted,
+            log_z,
+        )
+    if C == 0:
+        raise ValueError(
+            f"cross_entropy_z_loss: logits_max takes a maximum along it, but C is 0 where C = {C}"
+        )
+    if not isinstance(label_smoothing, (float, int)):
+        label_smoothing = _number("label_smoothing", label_smoothing)
+    if not isinstance(z_weight, (float, int)):
+        z_weight = _number("z_weight", z_weight)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_z_loss: label_smoothing must be at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    v_loss, _, _, _, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z, c_excess_sum = _behind(
+        v_logits, g, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
+        entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+    )
+    dlogits, = _pullback(
+        None, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z,
+        c_excess_sum, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
+        entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+    )
+    return CrossEntropyZLossSecond(v_loss.to(dtype), _restored(dlogits, 2, S_dims).to(dtype))
+
+
+def _behind(
+    v_logits, g, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
+    entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+) -> tuple:
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    g_logits_term = entropy_losses_counted / entropy_counted_sum
+    g_logits_term_2 = log_z / excess_sum
+    g_logits_term_3 = weight.sum(0, keepdim=True) / entropy_counted_sum
+    g_logits_term_5 = g.new_zeros(N, C, S)
+    g_logits_term_5.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (entropy_counted_sum ** -1).expand(N, 1, S),
+    )
+    g_logits_term_6 = weight / entropy_counted_sum
+    sum_g_logits_term_5_v_logits = (g_logits_term_5 * v_logits).sum(1)
+    choice_labels_kept = (labels_kept != 0).to(g.dtype)
+    dg_logits_term_4 = g * choice_labels_kept * (entropy_losses_probs * v_logits).sum(1)
+    v_loss = (
+        choice_labels_kept[:, None] * v_logits * torch.add(
+            torch.addcmul(
+                (label_smoothing - 1) * entropy_losses_counted[:, None] * g_logits_term_5,
+                torch.add(
+                    torch.add(
+                        g_logits_term_3[0] * label_smoothing / C,
+                        g_logits_term_2[:, None],
+                        alpha=2 * z_weight,
+                    ),
+                    g_logits_term[:, None],
+                    alpha=1 - label_smoothing,
+                ),
+                entropy_losses_probs,
+            ),
+            g_logits_term_6[:, None],
+            alpha=-(label_smoothing / C),
+        )
+    ).sum()
+    c_entropy_losses_probs = g * choice_labels_kept[:, None] * torch.add(
+        torch.add(
+            g_logits_term_3[0] * label_smoothing / C,
+            g_logits_term_2[:, None],
+            alpha=2 * z_weight,
+        ),
+        g_logits_term[:, None],
+        alpha=1 - label_smoothing,
+    ) * v_logits
+    c_entropy_losses_counted = torch.addcmul(
+        (1 - label_smoothing) / entropy_counted_sum * dg_logits_term_4,
+        g * (label_smoothing - 1) * choice_labels_kept,
+        sum_g_logits_term_5_v_logits,
+    )
+    c_entropy_counted_sum = (
+        (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
+        + g * (
+            (
+                choice_labels_kept * sum_g_logits_term_5_v_logits * entropy_losses_counted
+            ).sum() * (1 - label_smoothing)
+            + label_smoothing * (
+                g_logits_term_6 * (choice_labels_kept[:, None] * v_logits).sum((0, 2))
+            ).sum() / C
+        )
+        - g_logits_term_3[0] * label_smoothing * dg_logits_term_4.sum() / C
+    ) / entropy_counted_sum
+    c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
+    c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
+    return (v_loss, None, None, None, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z, c_excess_sum)
+
+
+def _pullback(
+    c_loss, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z,
+    c_excess_sum, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
+    entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+) -> tuple:
+    N = labels.shape[0]
+    C = weight.shape[0]
+    S = labels.shape[1]
+    if c_loss is None:
+        c_loss = entropy_losses_probs.new_full((), 0)
+    if c_entropy_losses_probs is None:
+        c_entropy_losses_probs = entropy_losses_probs.new_full((), 0).expand(N, C, S)
+    if c_entropy_losses_counted is None:
+        c_entropy_losses_counted = entropy_losses_probs.new_full((), 0).expand(N, S)
+    if c_entropy_counted_sum is None:
+        c_entropy_counted_sum = entropy_losses_probs.new_full((), 0)
+    if c_log_z is None:
+        c_log_z = entropy_losses_probs.new_full((), 0).expand(N, S)
+    if c_excess_sum is None:
+        c_excess_sum = entropy_losses_probs.new_full((), 0)
+    choice_labels_kept = (labels_kept != 0).to(entropy_losses_probs.dtype)
+    dlogits = torch.addcmul(
+        entropy_losses_probs * (
+            torch.addcmul(
+                c_entropy_losses_probs + c_log_z[:, None],
+                c_loss * choice_labels_kept[:, None],
+                torch.addcmul(
+                    torch.addcmul(
+                        label_smoothing * weight[:, None].sum(
+                            0,
+                            keepdim=True,
+                        ) / C / entropy_counted_sum,
+                        (1 - label_smoothing) / entropy_counted_sum,
+                        entropy_losses_counted[:, None],
+                    ),
+                    2 * z_weight / excess_sum,
+                    log_z[:, None],
+                ),
+            )
+            - (c_entropy_losses_probs * entropy_losses_probs).sum(1, keepdim=True)
+        ),
+        c_loss * label_smoothing / C / entropy_counted_sum * weight[:, None],
+        choice_labels_kept[:, None],
+        value=-1,
+    )
+    dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        (
+            c_loss * (
+                label_smoothing - 1
+            ) / entropy_counted_sum * choice_labels_kept * entropy_losses_counted
+        ).unsqueeze(1),
+    )
+    return (dlogits,)
+
+
 def _plain_forward(logits, labels, z_weight) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
@@ -487,12 +819,55 @@ def _plain_backward(dloss, labels, entropy_losses_probs, log_z, z_weight) -> tup
     return (dlogits,)
 
 
+def _plain_behind(v_logits, g, labels, entropy_losses_probs, log_z, z_weight) -> tuple:
+    N = labels.shape[0]
+    C = entropy_losses_probs.shape[1]
+    S = labels.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C, S)
+    g_logits_term = 2 * z_weight * log_z + 1
+    v_loss = (
+        v_logits * (
+            g_logits_term[:, None] / N / S * entropy_losses_probs
+            - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) / N / S
+        )
+    ).sum()
+    c_entropy_losses_probs = g / N / S * g_logits_term[:, None] * v_logits
+    c_log_z = 2 * g * z_weight / N / S * (entropy_losses_probs * v_logits).sum(1)
+    return (v_loss, None, c_entropy_losses_probs, c_log_z)
+
+
+def _plain_pullback(
+    c_loss, c_entropy_losses_probs, c_log_z, labels, entropy_losses_probs, log_z, z_weight,
+) -> tuple:
+    N = labels.shape[0]
+    C = entropy_losses_probs.shape[1]
+    S = labels.shape[1]
+    if c_loss is None:
+        c_loss = entropy_losses_probs.new_full((), 0)
+    if c_entropy_losses_probs is None:
+        c_entropy_losses_probs = entropy_losses_probs.new_full((), 0).expand(N, C, S)
+    if c_log_z is None:
+        c_log_z = entropy_losses_probs.new_full((), 0).expand(N, S)
+    dlogits = entropy_losses_probs * (
+        torch.addcmul(
+            c_entropy_losses_probs + c_log_z[:, None],
+            c_loss / N / S,
+            2 * z_weight * log_z[:, None] + 1,
+        )
+        - (c_entropy_losses_probs * entropy_losses_probs).sum(1, keepdim=True)
+    )
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
+    return (dlogits,)
+
+
 class CrossEntropyZLossFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logits, labels, weight, label_smoothing, z_weight, ignore_index):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and label_smoothing == 0 and _all_count(
             labels,
@@ -505,12 +880,11 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
             labels,
             z_weight,
         )
-            ctx.save_for_backward(behind, labels, entropy_losses_probs, log_z)
+            ctx.save_for_backward(labels, entropy_losses_probs, log_z)
             ctx.numbers = (z_weight,)
-            return loss, behind
+            return (loss, entropy_losses_probs, log_z)
         result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
         ctx.save_for_backward(
-            behind,
             result.labels,
             result.labels_kept,
             result.weight,
@@ -521,43 +895,71 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
             result.excess_sum,
         )
         ctx.numbers = (result.label_smoothing, result.z_weight)
-        return result.loss, behind
+        return (
+            result.loss,
+            result.entropy_losses_probs,
+            result.entropy_losses_counted,
+            result.entropy_counted_sum,
+            result.log_z,
+            result.excess_sum,
+        )
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = CrossEntropyZLossGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dloss, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dloss, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = CrossEntropyZLossAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], None, None, None, None, None)
 
 
+class CrossEntropyZLossGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "cross_entropy_z_loss: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; cross_entropy_z_loss_atoms(...).loss is the same in plain torch,"
+    "cross_entropy_z_loss: a gradient of it is differentiated again where that cannot be done;"
+    " cross_entropy_z_loss_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class CrossEntropyZLossAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class CrossEntropyZLossCompiled(torch.autograd.Function):
@@ -626,6 +1028,15 @@ def _without_gradient(name, tensor) -> None:
             f"cross_entropy_z_loss: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -15,6 +15,14 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxVxE = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_table and so on and added up, and
+g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    v_y = Sum(OneHot(index, V)*v_table, V)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxVxE = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - TypeError where index is not of integers.
@@ -25,9 +33,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: embedding_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through embedding_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -37,6 +45,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -46,6 +55,8 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E).
     """
+    if _transformed():
+        return embedding_atoms(index, table).y
     dtype, N_dims, index, table = _arguments(index, table)
     try:
         y = EmbeddingFunction.apply(index, table)[0]
@@ -153,50 +164,106 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     return EmbeddingChain(_restored(dy, 0, N_dims), dtable)
 
 
+def embedding_jvp(v_table: Tensor, index: Tensor, V: int) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_table (V, E), index (*N,).
+    """
+    _fits("v_table", v_table, "(V, E)", (None, None))
+    dtype = v_table.dtype
+    index = _index("index", index)
+    _fits("index", index, "(*N,)", (...,), torch.int64)
+    *N_dims, = index.shape
+    v_table, = _single(v_table)
+    if len(N_dims) != 1:
+        index, = _merged(0, 0, index)
+    _in_range("index", index, v_table.shape[0])
+    v_y = torch.nn.functional.embedding(index, v_table)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class EmbeddingSecond(NamedTuple):
+    v_y: Tensor  # (*N, E)
+    dtable: None  # (V, E)
+
+
+def embedding_double_backward(v_table: Tensor, g: Tensor, index: Tensor, V: int) -> EmbeddingSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_table (V, E), g (*N, E), index (*N,).
+    """
+    _fits("v_table", v_table, "(V, E)", (None, None))
+    dtype = v_table.dtype
+    V, E = v_table.shape
+    _fits("g", g, "(*N, E) with E as in v_table", (..., E), dtype, True)
+    *N_dims, _ = g.shape
+    index = _index("index", index)
+    _fits("index", index, "(*N,) with N as in g", (*N_dims,), torch.int64)
+    v_table, g = _single(v_table, g)
+    if len(N_dims) != 1:
+        g, = _merged(0, -1, g)
+        index, = _merged(0, 0, index)
+    _in_range("index", index, v_table.shape[0])
+    v_y, _ = _behind(v_table, g, index, V)
+    return EmbeddingSecond(_restored(v_y, 0, N_dims).to(dtype), None)
+
+
+def _behind(v_table, g, index, V) -> tuple:
+    E = g.shape[1]
+    if v_table is None:
+        v_table = g.new_full((), 0).expand(V, E)
+    v_y = torch.nn.functional.embedding(index, v_table)
+    return (v_y, None)
+
+
 class EmbeddingFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, index, table):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(index, table)
-        ctx.save_for_backward(behind, result.index)
-        ctx.numbers = (result.V,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = EmbeddingAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (None, gradients[0])
-
-
-_REFUSAL = (
-    "embedding: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; embedding_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class EmbeddingAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, index, table):
+        ctx.set_materialize_grads(False)
+        result = _forward(index, table)
+        ctx.save_for_backward(result.index)
+        ctx.numbers = (result.V,)
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if dy is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = EmbeddingGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        return (None, gradients[0])
+
+
+class EmbeddingGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "embedding: a gradient of it is differentiated again where that cannot be done;"
+    " embedding_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class EmbeddingCompiled(torch.autograd.Function):
@@ -236,6 +303,15 @@ def _arguments(index, table) -> tuple:
     if len(N_dims) != 1:
         index, = _merged(0, 0, index)
     return dtype, N_dims, index, table
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _in_range(name, index, *lengths) -> None:

@@ -15,6 +15,16 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_probs and so on and added up, and
+g is duncertainty, with the tangent v_uncertainty of the output and what is saved as a function
+of the inputs:
+
+    v_uncertainty = -Sum(Piecewise((0, Eq(probs, 0)), (log(probs) + 1, True))*v_probs, C)
+    c_probs = -g*Piecewise((0, Eq(probs, 0)), (1/probs, True))*v_probs
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -23,9 +33,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: entropy_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through entropy_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -35,6 +45,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -44,6 +55,8 @@ def entropy(probs: Tensor) -> Tensor:
 
     Shapes: probs (*N, C).
     """
+    if _transformed():
+        return entropy_atoms(probs).uncertainty
     dtype, N_dims, probs = _arguments(probs)
     uncertainty = EntropyFunction.apply(probs)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -152,50 +165,119 @@ def entropy_chain(
     )
 
 
+def entropy_jvp(v_probs: Tensor, probs: Tensor) -> Tensor:
+    """The tangent of uncertainty, from those of the inputs and what the forward saved.
+
+    Shapes: v_probs (*N, C), probs (*N, C).
+    """
+    _fits("v_probs", v_probs, "(*N, C)", (..., None))
+    dtype = v_probs.dtype
+    *N_dims, C = v_probs.shape
+    _fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
+    v_probs, probs = _single(v_probs, probs)
+    if len(N_dims) != 1:
+        v_probs, probs = _merged(0, -1, v_probs, probs)
+    v_uncertainty = -torch.ops.aten.threshold_backward(
+        v_probs * (torch.log(probs) + 1),
+        torch.abs(probs),
+        0,
+    ).sum(1)
+    return _restored(v_uncertainty, 0, N_dims).to(dtype)
+
+
+class EntropySecond(NamedTuple):
+    v_uncertainty: Tensor  # (*N,)
+    dprobs: Tensor  # (*N, C)
+
+
+def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> EntropySecond:
+    """The gradients by g, which is duncertainty, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_probs (*N, C), g (*N,), probs (*N, C).
+    """
+    _fits("v_probs", v_probs, "(*N, C)", (..., None))
+    dtype = v_probs.dtype
+    *N_dims, C = v_probs.shape
+    _fits("g", g, "(*N,) with N as in v_probs", (*N_dims,), dtype, True)
+    _fits("probs", probs, "(*N, C) with N, C as in v_probs", (*N_dims, C), dtype, True)
+    v_probs, g, probs = _single(v_probs, g, probs)
+    if len(N_dims) != 1:
+        v_probs, probs = _merged(0, -1, v_probs, probs)
+        g, = _merged(0, 0, g)
+    v_uncertainty, c_probs = _behind(v_probs, g, probs)
+    return EntropySecond(
+        _restored(v_uncertainty, 0, N_dims).to(dtype), _restored(c_probs, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_probs, g, probs) -> tuple:
+    N = g.shape[0]
+    C = probs.shape[1]
+    if v_probs is None:
+        v_probs = g.new_full((), 0).expand(N, C)
+    abs_probs = torch.abs(probs)
+    v_uncertainty = -torch.ops.aten.threshold_backward(
+        v_probs * (torch.log(probs) + 1),
+        abs_probs,
+        0,
+    ).sum(1)
+    c_probs = -torch.ops.aten.threshold_backward(g[:, None] * v_probs / probs, abs_probs, 0)
+    return (v_uncertainty, c_probs)
+
+
 class EntropyFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, probs):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(probs)
-        ctx.save_for_backward(behind, result.probs)
-        ctx.numbers = ()
-        return result.uncertainty, behind
-
-    @staticmethod
-    def backward(ctx, duncertainty, _):
-        if duncertainty is None:
-            return (None,) * 1
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(duncertainty, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = EntropyAgain.apply(behind, duncertainty)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0],)
-
-
-_REFUSAL = (
-    "entropy: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; entropy_atoms(...).uncertainty is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class EntropyAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, duncertainty):
-        return behind.new_zeros(())
+    def forward(ctx, probs):
+        ctx.set_materialize_grads(False)
+        result = _forward(probs)
+        ctx.save_for_backward(result.probs)
+        ctx.numbers = ()
+        return (result.uncertainty,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, duncertainty, *cotangents):
+        saved = ctx.saved_tensors
+        if duncertainty is None:
+            return (None,) * 1
+        elif torch.is_grad_enabled() and not _transformed(duncertainty):
+            gradients = EntropyGradient.apply(
+                ctx.needs_input_grad,
+                ctx.numbers,
+                duncertainty,
+                *saved,
+            )
+        else:
+            gradients = _backward(duncertainty, *saved, *ctx.numbers)
+        return (gradients[0],)
+
+
+class EntropyGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, duncertainty, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(duncertainty, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(duncertainty, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        duncertainty, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, duncertainty, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "entropy: a gradient of it is differentiated again where that cannot be done;"
+    " entropy_atoms(...).uncertainty is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class EntropyCompiled(torch.autograd.Function):
@@ -232,6 +314,15 @@ def _arguments(probs) -> tuple:
     if len(N_dims) != 1:
         probs, = _merged(0, -1, probs)
     return dtype, N_dims, probs
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

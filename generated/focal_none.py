@@ -22,6 +22,28 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    abs_logits = Abs(logits)
+    probs_again_again = 1/(exp(-logits) + 1)
+    balance_again_again = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
+    entropies_again_again = logits*(1 - target) + log(exp(-abs_logits) + 1) - Piecewise((logits, logits <= 0), (0, True))
+    losses_term_again_again = 1 - probs_again_again*target - (1 - probs_again_again)*(1 - target)
+    power_gamma_losses_term_again_again = losses_term_again_again**(gamma - 1)
+    power_gamma_losses_term_2_again = losses_term_again_again**gamma
+    g_logits_term_2_again = 1 - 2*target
+    g_logits_term_3_again = power_gamma_losses_term_2_again*(probs_again_again*(1 - target) - target*(1 - probs_again_again)) + gamma*entropies_again_again*g_logits_term_2_again*power_gamma_losses_term_again_again*probs_again_again*(1 - probs_again_again)
+    g_target_term_again = 1 - 2*probs_again_again
+    dlosses_term_again = gamma*g*(power_gamma_losses_term_again_again*(balance_again_again*v_logits*(probs_again_again*(1 - target) - target*(1 - probs_again_again)) + v_target*(Piecewise((1, alpha >= 0), (0, True))*entropies_again_again*(2*alpha - 1) - balance_again_again*logits)) + balance_again_again*entropies_again_again*losses_term_again_again**(gamma - 2)*(gamma - 1)*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again)))
+    v_losses = balance_again_again*g_logits_term_3_again*v_logits + v_target*(balance_again_again*(gamma*entropies_again_again*g_target_term_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*entropies_again_again*power_gamma_losses_term_2_again*(2*alpha - 1))
+    c_logits = g*((1 - target - Piecewise((1, logits <= 0), (0, True)) - sign(logits)/(exp(abs_logits) + 1))*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*v_target*(2*alpha - 1) + gamma*balance_again_again*power_gamma_losses_term_again_again*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again))) - balance_again_again*power_gamma_losses_term_2_again*v_target) - probs_again_again*(1 - probs_again_again)*(dlosses_term_again*(2*target - 1) + balance_again_again*g*(v_logits*(gamma*entropies_again_again*g_logits_term_2_again*power_gamma_losses_term_again_again*(2*probs_again_again - 1) - power_gamma_losses_term_2_again) + 2*gamma*entropies_again_again*power_gamma_losses_term_again_again*v_target))
+    c_target = dlosses_term_again*(1 - 2*probs_again_again) + g*(Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g_logits_term_3_again*v_logits + v_target*(Piecewise((2*alpha - 1, alpha >= 0), (0, True))*(gamma*entropies_again_again*g_target_term_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*logits*(1 - 2*alpha)) - balance_again_again*(v_logits*(power_gamma_losses_term_2_again*probs_again_again + (1 - probs_again_again)*(power_gamma_losses_term_2_again + gamma*power_gamma_losses_term_again_again*probs_again_again*(2*entropies_again_again + g_logits_term_2_again*logits))) + gamma*g_target_term_again*power_gamma_losses_term_again_again*logits*v_target))
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
+every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -33,9 +55,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: focal_none_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through focal_none_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -46,6 +68,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -55,6 +78,8 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
 
     Shapes: logits (*N,), target (*N,).
     """
+    if _transformed():
+        return focal_none_atoms(logits, target, alpha, gamma).losses
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     losses = FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -283,50 +308,349 @@ def focal_none_chain(
     )
 
 
+def focal_none_jvp(
+    v_logits: Tensor, v_target: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
+) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (*N,), v_target (*N,), logits (*N,), target (*N,).
+    """
+    _fits("v_logits", v_logits, "(*N,)", (...,))
+    dtype = v_logits.dtype
+    *N_dims, = v_logits.shape
+    _fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    v_logits, v_target, logits, target = _single(v_logits, v_target, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, logits, target = _merged(0, 0, v_logits, v_target, logits, target)
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
+    if not isinstance(gamma, (float, int)):
+        gamma = _number("gamma", gamma)
+    if not alpha <= 1:
+        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
+    if not gamma >= 0:
+        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
+    N = v_logits.shape[0]
+    abs_logits = torch.abs(logits)
+    probs_again_again = torch.sigmoid(logits)
+    balance_again_again = (
+        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        if alpha >= 0
+        else v_logits.new_full((N,), 1)
+    )
+    entropies_again_again = (
+        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
+        - logits.clamp(max=0)
+    )
+    losses_term_again_again = torch.addcmul(
+        1 - probs_again_again * target,
+        1 - probs_again_again,
+        1 - target,
+        value=-1,
+    )
+    power_gamma_losses_term_again_again = losses_term_again_again ** (gamma - 1)
+    power_gamma_losses_term_2_again = losses_term_again_again ** gamma
+    g_logits_term_2_again = 1 - 2 * target
+    g_logits_term_3_again = torch.addcmul(
+        torch.ops.aten.sigmoid_backward(
+            (
+                gamma
+                * entropies_again_again
+                * g_logits_term_2_again
+                * power_gamma_losses_term_again_again
+            ),
+            probs_again_again,
+        ),
+        power_gamma_losses_term_2_again,
+        torch.addcmul(probs_again_again * (1 - target), target, 1 - probs_again_again, value=-1),
+    )
+    g_target_term_again = 1 - 2 * probs_again_again
+    v_losses = torch.addcmul(
+        balance_again_again * g_logits_term_3_again * v_logits,
+        v_target,
+        torch.add(
+            balance_again_again * torch.addcmul(
+                (
+                    gamma
+                    * entropies_again_again
+                    * g_target_term_again
+                    * power_gamma_losses_term_again_again
+                ),
+                power_gamma_losses_term_2_again,
+                logits,
+                value=-1,
+            ),
+            entropies_again_again * power_gamma_losses_term_2_again,
+            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+        ),
+    )
+    return _restored(v_losses, 0, N_dims).to(dtype)
+
+
+class FocalNoneSecond(NamedTuple):
+    v_losses: Tensor  # (*N,)
+    dlogits: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
+def focal_none_double_backward(
+    v_logits: Tensor, v_target: Tensor, g: Tensor, logits: Tensor, target: Tensor, alpha: float,
+    gamma: float,
+) -> FocalNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (*N,), v_target (*N,), g (*N,), logits (*N,), target (*N,).
+    """
+    _fits("v_logits", v_logits, "(*N,)", (...,))
+    dtype = v_logits.dtype
+    *N_dims, = v_logits.shape
+    _fits("v_target", v_target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _fits("g", g, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _fits("logits", logits, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in v_logits", (*N_dims,), dtype, True)
+    v_logits, v_target, g, logits, target = _single(v_logits, v_target, g, logits, target)
+    if len(N_dims) != 1:
+        v_logits, v_target, g, logits, target = _merged(0, 0, v_logits, v_target, g, logits, target)
+    if not isinstance(alpha, (float, int)):
+        alpha = _number("alpha", alpha)
+    if not isinstance(gamma, (float, int)):
+        gamma = _number("gamma", gamma)
+    if not alpha <= 1:
+        raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
+    if not gamma >= 0:
+        raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
+    v_losses, c_logits, c_target = _behind(v_logits, v_target, g, logits, target, alpha, gamma)
+    return FocalNoneSecond(
+        _restored(v_losses, 0, N_dims).to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
+        _restored(c_target, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
+    N = g.shape[0]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N)
+    abs_logits = torch.abs(logits)
+    probs_again_again = torch.sigmoid(logits)
+    balance_again_again = (
+        torch.add(alpha * target, 1 - target, alpha=1 - alpha)
+        if alpha >= 0
+        else g.new_full((N,), 1)
+    )
+    entropies_again_again = (
+        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
+        - logits.clamp(max=0)
+    )
+    losses_term_again_again = torch.addcmul(
+        1 - probs_again_again * target,
+        1 - probs_again_again,
+        1 - target,
+        value=-1,
+    )
+    power_gamma_losses_term_again_again = losses_term_again_again ** (gamma - 1)
+    power_gamma_losses_term_2_again = losses_term_again_again ** gamma
+    g_logits_term_2_again = 1 - 2 * target
+    g_logits_term_3_again = torch.addcmul(
+        torch.ops.aten.sigmoid_backward(
+            (
+                gamma
+                * entropies_again_again
+                * g_logits_term_2_again
+                * power_gamma_losses_term_again_again
+            ),
+            probs_again_again,
+        ),
+        power_gamma_losses_term_2_again,
+        torch.addcmul(probs_again_again * (1 - target), target, 1 - probs_again_again, value=-1),
+    )
+    g_target_term_again = 1 - 2 * probs_again_again
+    dlosses_term_again = gamma * g * torch.addcmul(
+        power_gamma_losses_term_again_again * torch.addcmul(
+            balance_again_again * v_logits * torch.addcmul(
+                probs_again_again * (1 - target),
+                target,
+                1 - probs_again_again,
+                value=-1,
+            ),
+            v_target,
+            torch.addcmul(
+                (2 * alpha - 1 if alpha >= 0 else 0) * entropies_again_again,
+                balance_again_again,
+                logits,
+                value=-1,
+            ),
+        ),
+        (
+            gamma - 1
+        ) * balance_again_again * entropies_again_again * losses_term_again_again ** (gamma - 2),
+        torch.addcmul(
+            torch.ops.aten.sigmoid_backward(g_logits_term_2_again * v_logits, probs_again_again),
+            g_target_term_again,
+            v_target,
+        ),
+    )
+    v_losses = torch.addcmul(
+        balance_again_again * g_logits_term_3_again * v_logits,
+        v_target,
+        torch.add(
+            balance_again_again * torch.addcmul(
+                (
+                    gamma
+                    * entropies_again_again
+                    * g_target_term_again
+                    * power_gamma_losses_term_again_again
+                ),
+                power_gamma_losses_term_2_again,
+                logits,
+                value=-1,
+            ),
+            entropies_again_again * power_gamma_losses_term_2_again,
+            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+        ),
+    )
+    c_logits = (
+        g * torch.addcmul(
+            (
+                torch.addcmul(
+                    1 - target - (logits <= 0).to(g.dtype),
+                    torch.sigmoid(-abs_logits),
+                    torch.sign(logits),
+                    value=-1,
+                )
+                * torch.addcmul(
+                    (2 * alpha - 1 if alpha >= 0 else 0) * (
+                        power_gamma_losses_term_2_again * v_target
+                    ),
+                    gamma * balance_again_again * power_gamma_losses_term_again_again,
+                    torch.addcmul(
+                        torch.ops.aten.sigmoid_backward(
+                            g_logits_term_2_again * v_logits,
+                            probs_again_again,
+                        ),
+                        g_target_term_again,
+                        v_target,
+                    ),
+                )
+            ),
+            balance_again_again * power_gamma_losses_term_2_again,
+            v_target,
+            value=-1,
+        )
+        - torch.ops.aten.sigmoid_backward(
+            torch.addcmul(
+                dlosses_term_again * (2 * target - 1),
+                balance_again_again * g,
+                torch.addcmul(
+                    v_logits * (
+                        gamma
+                        * entropies_again_again
+                        * g_logits_term_2_again
+                        * power_gamma_losses_term_again_again
+                        * (2 * probs_again_again - 1)
+                        - power_gamma_losses_term_2_again
+                    ),
+                    2 * gamma * entropies_again_again * power_gamma_losses_term_again_again,
+                    v_target,
+                ),
+            ),
+            probs_again_again,
+        )
+    )
+    c_target = torch.addcmul(
+        dlosses_term_again * (1 - 2 * probs_again_again),
+        g,
+        torch.addcmul(
+            torch.addcmul(
+                (2 * alpha - 1 if alpha >= 0 else 0) * g_logits_term_3_again * v_logits,
+                v_target,
+                torch.add(
+                    (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
+                        (
+                            gamma
+                            * entropies_again_again
+                            * g_target_term_again
+                            * power_gamma_losses_term_again_again
+                        ),
+                        power_gamma_losses_term_2_again,
+                        logits,
+                        value=-1,
+                    ),
+                    power_gamma_losses_term_2_again * logits,
+                    alpha=(1 - 2 * alpha if alpha >= 0 else 0),
+                ),
+            ),
+            balance_again_again,
+            torch.addcmul(
+                v_logits * torch.addcmul(
+                    power_gamma_losses_term_2_again * probs_again_again,
+                    1 - probs_again_again,
+                    torch.addcmul(
+                        power_gamma_losses_term_2_again,
+                        gamma * power_gamma_losses_term_again_again * probs_again_again,
+                        torch.addcmul(2 * entropies_again_again, g_logits_term_2_again, logits),
+                    ),
+                ),
+                gamma * g_target_term_again * power_gamma_losses_term_again_again * logits,
+                v_target,
+            ),
+            value=-1,
+        ),
+    )
+    return (v_losses, c_logits, c_target)
+
+
 class FocalNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, target, alpha, gamma):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, target, alpha, gamma)
-        ctx.save_for_backward(behind, result.logits, result.target)
-        ctx.numbers = (result.alpha, result.gamma)
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = FocalNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1], None, None)
-
-
-_REFUSAL = (
-    "focal_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; focal_none_atoms(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class FocalNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
+    def forward(ctx, logits, target, alpha, gamma):
+        ctx.set_materialize_grads(False)
+        result = _forward(logits, target, alpha, gamma)
+        ctx.save_for_backward(result.logits, result.target)
+        ctx.numbers = (result.alpha, result.gamma)
+        return (result.losses,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
+        if dlosses is None:
+            return (None,) * 4
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = FocalNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1], None, None)
+
+
+class FocalNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "focal_none: a gradient of it is differentiated again where that cannot be done;"
+    " focal_none_atoms(...).losses is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class FocalNoneCompiled(torch.autograd.Function):
@@ -373,6 +697,15 @@ def _arguments(logits, target, alpha, gamma) -> tuple:
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     return dtype, N_dims, logits, target, alpha, gamma
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

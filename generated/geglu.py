@@ -16,6 +16,21 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_gate and so on and added up, and g
+is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    erf_gate_2 = erf(sqrt(2)*gate/2)
+    g_gate_term_again = erf_gate_2 + 1 + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi)
+    erf_gate_plus_1_again = erf_gate_2 + 1
+    dg_x_whole = v_x/2
+    dg_gate_whole = v_gate/2
+    v_y = dg_gate_whole*g_gate_term_again*x + dg_x_whole*erf_gate_plus_1_again*gate
+    c_gate = g*(dg_x_whole*erf_gate_plus_1_again + sqrt(2)*exp(-gate**2/2)*(dg_x_whole*gate + dg_gate_whole*x*(2 - gate**2))/sqrt(pi))
+    c_x = dg_gate_whole*g_gate_term_again*g
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
+every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -24,9 +39,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: geglu_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through geglu_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +51,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +61,8 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
 
     Shapes: gate (*N,), x (*N,).
     """
+    if _transformed():
+        return geglu_atoms(gate, x).y
     dtype, N_dims, gate, x = _arguments(gate, x)
     y = GEGLUFunction.apply(gate, x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -163,50 +181,148 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) 
     )
 
 
+def geglu_jvp(v_gate: Tensor, v_x: Tensor, gate: Tensor, x: Tensor) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_gate (*N,), v_x (*N,), gate (*N,), x (*N,).
+    """
+    _fits("v_gate", v_gate, "(*N,)", (...,))
+    dtype = v_gate.dtype
+    *N_dims, = v_gate.shape
+    _fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    v_gate, v_x, gate, x = _single(v_gate, v_x, gate, x)
+    if len(N_dims) != 1:
+        v_gate, v_x, gate, x = _merged(0, 0, v_gate, v_x, gate, x)
+    erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
+    g_gate_term_again = torch.add(
+        erf_gate_2 + 1,
+        torch.exp(-gate ** 2 / 2) * gate,
+        alpha=math.sqrt(2 / math.pi),
+    )
+    erf_gate_plus_1_again = erf_gate_2 + 1
+    dg_x_whole = v_x / 2
+    dg_gate_whole = v_gate / 2
+    v_y = torch.addcmul(
+        dg_gate_whole * g_gate_term_again * x,
+        dg_x_whole * erf_gate_plus_1_again,
+        gate,
+    )
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class GEGLUSecond(NamedTuple):
+    v_y: Tensor  # (*N,)
+    dgate: Tensor  # (*N,)
+    dx: Tensor  # (*N,)
+
+
+def geglu_double_backward(
+    v_gate: Tensor, v_x: Tensor, g: Tensor, gate: Tensor, x: Tensor,
+) -> GEGLUSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_gate (*N,), v_x (*N,), g (*N,), gate (*N,), x (*N,).
+    """
+    _fits("v_gate", v_gate, "(*N,)", (...,))
+    dtype = v_gate.dtype
+    *N_dims, = v_gate.shape
+    _fits("v_x", v_x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _fits("g", g, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _fits("gate", gate, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    _fits("x", x, "(*N,) with N as in v_gate", (*N_dims,), dtype, True)
+    v_gate, v_x, g, gate, x = _single(v_gate, v_x, g, gate, x)
+    if len(N_dims) != 1:
+        v_gate, v_x, g, gate, x = _merged(0, 0, v_gate, v_x, g, gate, x)
+    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x)
+    return GEGLUSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(c_gate, 0, N_dims).to(dtype),
+        _restored(c_x, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_gate, v_x, g, gate, x) -> tuple:
+    N = g.shape[0]
+    if v_gate is None:
+        v_gate = g.new_full((), 0).expand(N)
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N)
+    erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
+    g_gate_term_again = torch.add(
+        erf_gate_2 + 1,
+        torch.exp(-gate ** 2 / 2) * gate,
+        alpha=math.sqrt(2 / math.pi),
+    )
+    erf_gate_plus_1_again = erf_gate_2 + 1
+    dg_x_whole = v_x / 2
+    dg_gate_whole = v_gate / 2
+    v_y = torch.addcmul(
+        dg_gate_whole * g_gate_term_again * x,
+        dg_x_whole * erf_gate_plus_1_again,
+        gate,
+    )
+    c_gate = g * torch.add(
+        dg_x_whole * erf_gate_plus_1_again,
+        torch.exp(-gate ** 2 / 2) * torch.addcmul(
+            dg_x_whole * gate,
+            dg_gate_whole * x,
+            2 - gate ** 2,
+        ),
+        alpha=math.sqrt(2 / math.pi),
+    )
+    c_x = dg_gate_whole * g_gate_term_again * g
+    return (v_y, c_gate, c_x)
+
+
 class GEGLUFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, gate, x):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(gate, x)
-        ctx.save_for_backward(behind, result.gate, result.x)
-        ctx.numbers = ()
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = GEGLUAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1])
-
-
-_REFUSAL = (
-    "geglu: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; geglu_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class GEGLUAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, gate, x):
+        ctx.set_materialize_grads(False)
+        result = _forward(gate, x)
+        ctx.save_for_backward(result.gate, result.x)
+        ctx.numbers = ()
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if dy is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = GEGLUGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1])
+
+
+class GEGLUGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "geglu: a gradient of it is differentiated again where that cannot be done;"
+    " geglu_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class GEGLUCompiled(torch.autograd.Function):
@@ -245,6 +361,15 @@ def _arguments(gate, x) -> tuple:
     if len(N_dims) != 1:
         gate, x = _merged(0, 0, gate, x)
     return dtype, N_dims, gate, x
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

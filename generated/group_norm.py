@@ -24,6 +24,25 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums; every step of the
 chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_v_x = Sum(Unflatten(v_x, C, into=(G, K)), K, S)
+    sum_v_x_xhat = Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)
+    v_y = Flatten(Unflatten(gain, C, into=(G, K))*inv_std*(Unflatten(v_x, C, into=(G, K)) - sum_v_x/(K*S)), G, K, into=C) + Flatten(xhat*(Unflatten(v_gain, C, into=(G, K)) - sum_v_x_xhat*Unflatten(gain, C, into=(G, K))*inv_std/(K*S)), G, K, into=C) + v_bias
+    c_gain = Flatten(Sum(inv_std*Unflatten(g, C, into=(G, K))*(Unflatten(v_x, C, into=(G, K)) - sum_v_x/(K*S)), N, S), G, K, into=C) - Flatten(Sum(sum_v_x_xhat*inv_std*sum_dy_xhat, N), G, K, into=C)/(K*S)
+    c_inv_std = Sum(Unflatten(v_x, C, into=(G, K))*g_x_term, K, S)
+    c_xhat = Unflatten(g, C, into=(G, K))*(Unflatten(v_gain, C, into=(G, K)) - sum_v_x_xhat*Unflatten(gain, C, into=(G, K))*inv_std/(K*S)) - g_x_sum*inv_std*Unflatten(v_x, C, into=(G, K))/(K*S)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dx = Flatten(inv_std*(c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K)) - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))), K, S))/(K*S) - (Sum(c_xhat, K, S) + Sum(Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K)), K, S))/(K*S)), G, K, into=C)
+    dgain = Flatten(Sum(Unflatten(c_y, C, into=(G, K))*xhat, N, S), G, K, into=C)
+    dbias = Sum(c_y, N, S)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxGxKxS =
+2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is not G * K: grouped splits C into G x K.
@@ -38,9 +57,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: group_norm_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through group_norm_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -51,6 +70,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -63,6 +83,8 @@ def group_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
+    if _transformed():
+        return group_norm_atoms(x, gain, bias, groups, eps).y
     dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
     y = GroupNormFunction.apply(x, gain, bias, groups, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -342,6 +364,243 @@ def group_norm_chain(
     )
 
 
+def group_norm_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (N, groups, 1, *S=1), xhat
+    (N, groups, K, *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(N, groups, 1, *S=1) with N as in v_x",
+        (N, None, 1, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _, groups, _, *_ = inv_std.shape
+    _fits(
+        "xhat",
+        xhat,
+        "(N, groups, K, *S) with N, S as in v_x and groups as in inv_std",
+        (N, groups, None, *S_dims),
+        dtype,
+        True,
+    )
+    _, _, K, *_ = xhat.shape
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    if len(S_dims) != 1:
+        v_x, = _merged(2, 0, v_x)
+        inv_std, xhat = _merged(3, 0, inv_std, xhat)
+    if C != groups * K:
+        raise ValueError(
+            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
+            f"{groups}, K = {K}"
+        )
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = v_x.shape[2]
+    sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
+    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    v_y = (
+        (
+            gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
+                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
+            )
+        ).flatten(1, 2)
+        + (
+            (
+                v_gain.unflatten(0, (groups, K))[:, :, None]
+                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            ) * xhat
+        ).flatten(1, 2)
+        + v_bias[:, None]
+    )
+    return _restored(v_y, 2, S_dims).to(dtype)
+
+
+class GroupNormSecond(NamedTuple):
+    v_y: Tensor  # (N, C, *S)
+    dx: Tensor  # (N, C, *S)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def group_norm_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
+    xhat: Tensor,
+) -> GroupNormSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (N, groups,
+    1, *S=1), xhat (N, groups, K, *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(N, groups, 1, *S=1) with N as in v_x",
+        (N, None, 1, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _, groups, _, *_ = inv_std.shape
+    _fits(
+        "xhat",
+        xhat,
+        "(N, groups, K, *S) with N, S as in v_x and groups as in inv_std",
+        (N, groups, None, *S_dims),
+        dtype,
+        True,
+    )
+    _, _, K, *_ = xhat.shape
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+        v_x,
+        v_gain,
+        v_bias,
+        g,
+        gain,
+        inv_std,
+        xhat,
+    )
+    if len(S_dims) != 1:
+        v_x, g = _merged(2, 0, v_x, g)
+        inv_std, xhat = _merged(3, 0, inv_std, xhat)
+    if C != groups * K:
+        raise ValueError(
+            f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
+            f"{groups}, K = {K}"
+        )
+    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    dgain = dgain + c_gain
+    return GroupNormSecond(
+        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
+        dbias.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
+    g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
+    g_x_sum = (
+        gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
+    ).sum(2, keepdim=True)
+    g_x_term = (
+        torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
+        - g_xhat.sum((2, 3), keepdim=True) / K / S
+    )
+    sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
+    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    v_y = (
+        (
+            gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
+                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
+            )
+        ).flatten(1, 2)
+        + (
+            (
+                v_gain.unflatten(0, (groups, K))[:, :, None]
+                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            ) * xhat
+        ).flatten(1, 2)
+        + v_bias[:, None]
+    )
+    c_gain = (
+        (
+            inv_std * g.unflatten(1, (groups, K)) * (
+                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
+            )
+        ).sum((0, 3)).flatten(0, 1)
+        - (
+            sum_v_x_xhat[:, :, :, 0] * inv_std[:, :, :, 0] * sum_dy_xhat
+        ).sum(0).flatten(0, 1) / K / S
+    )
+    c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+    c_xhat = torch.addcmul(
+        (
+            v_gain.unflatten(0, (groups, K))[:, :, None]
+            - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+        ) * g.unflatten(1, (groups, K)),
+        g_x_sum * inv_std / K / S,
+        v_x.unflatten(1, (groups, K)),
+        value=-1,
+    )
+    return (v_y, c_gain, c_inv_std, c_xhat)
+
+
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+    N = inv_std.shape[0]
+    C = gain.shape[0]
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = xhat.shape[3]
+    if c_y is None:
+        c_y = gain.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = gain.new_full((), 0).expand(N, groups, 1, 1)
+    if c_xhat is None:
+        c_xhat = gain.new_full((), 0).expand(N, groups, K, S)
+    dx = (
+        inv_std * (
+            torch.addcmul(
+                torch.addcmul(
+                    c_xhat,
+                    gain.unflatten(0, (groups, K))[:, :, None],
+                    c_y.unflatten(1, (groups, K)),
+                ),
+                torch.addcmul(
+                    (
+                        xhat * torch.addcmul(
+                            c_xhat,
+                            gain.unflatten(0, (groups, K))[:, :, None],
+                            c_y.unflatten(1, (groups, K)),
+                        )
+                    ).sum((2, 3), keepdim=True),
+                    c_inv_std,
+                    inv_std,
+                ) / K / S,
+                xhat,
+                value=-1,
+            )
+            - (
+                c_xhat.sum((2, 3), keepdim=True)
+                + (
+                    gain.unflatten(0, (groups, K))[:, :, None] * c_y.unflatten(1, (groups, K))
+                ).sum((2, 3), keepdim=True)
+            ) / K / S
+        )
+    ).flatten(1, 2)
+    dgain = (c_y.unflatten(1, (groups, K)) * xhat).sum((0, 3)).flatten(0, 1)
+    dbias = c_y.sum((0, 2))
+    return (dx, dgain, dbias)
+
+
 def _plain_forward(x, groups, eps) -> tuple:
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
@@ -376,37 +635,113 @@ def _plain_backward(dy, inv_std, xhat) -> tuple:
     return (dx, None, None)
 
 
+def _plain_behind(v_x, g, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    g_x_term = (
+        torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
+        - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
+    )
+    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    v_y = (
+        (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
+        - (sum_v_x_xhat * inv_std * xhat).flatten(1, 2) / K / S
+        - (
+            inv_std[:, :, :, 0] * v_x.unflatten(1, (groups, K)).sum(
+                (2, 3),
+                keepdim=True,
+            )[:, :, :, 0]
+        ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
+    )
+    c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+    c_xhat = (
+        -g_x_sum * inv_std / K / S * v_x.unflatten(1, (groups, K))
+        - sum_v_x_xhat * inv_std / K / S * g.unflatten(1, (groups, K))
+    )
+    return (v_y, c_inv_std, c_xhat)
+
+
+def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat) -> tuple:
+    N = inv_std.shape[0]
+    C = c_y.shape[1]
+    groups = inv_std.shape[1]
+    K = xhat.shape[2]
+    S = xhat.shape[3]
+    if c_y is None:
+        c_y = inv_std.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = inv_std.new_full((), 0).expand(N, groups, 1, 1)
+    if c_xhat is None:
+        c_xhat = inv_std.new_full((), 0).expand(N, groups, K, S)
+    dx = (
+        inv_std * (
+            torch.addcmul(
+                c_y.unflatten(1, (groups, K)) + c_xhat,
+                torch.addcmul(
+                    (xhat * (c_y.unflatten(1, (groups, K)) + c_xhat)).sum((2, 3), keepdim=True),
+                    c_inv_std,
+                    inv_std,
+                ) / K / S,
+                xhat,
+                value=-1,
+            )
+            - (
+                c_y.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
+                + c_xhat.sum((2, 3), keepdim=True)
+            ) / K / S
+        )
+    ).flatten(1, 2)
+    return (dx, None, None)
+
+
 class GroupNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, gain, bias, groups, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
             y, inv_std, xhat = _plain_forward(x, groups, eps)
-            ctx.save_for_backward(behind, inv_std, xhat)
+            ctx.save_for_backward(inv_std, xhat)
             ctx.numbers = ()
-            return y, behind
+            return (y, inv_std, xhat)
         result = _forward(x, gain, bias, groups, eps)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 5
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = GroupNormGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = GroupNormAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1] if ctx.needs_input_grad[1] else None,
@@ -416,25 +751,36 @@ class GroupNormFunction(torch.autograd.Function):
         )
 
 
+class GroupNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "group_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; group_norm_atoms(...).y is the same in plain torch,"
+    "group_norm: a gradient of it is differentiated again where that cannot be done;"
+    " group_norm_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class GroupNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class GroupNormCompiled(torch.autograd.Function):
@@ -481,6 +827,15 @@ def _arguments(x, gain, bias, groups, eps) -> tuple:
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     return dtype, S_dims, x, gain, bias, groups, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

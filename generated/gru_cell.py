@@ -46,6 +46,51 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
 3x4x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    g_to_candidate_again = g*(1 - candidate**2)*(1 - update)
+    h_minus_candidate_again = h - candidate
+    c_weight_hh = Sum(g_from_state_term*v_h, N)
+    c_x = Sum(g_from_input_term*v_weight_ih, P)
+    c_weight_ih = Sum(g_from_input_term*v_x, N)
+    dg_from_input_term = Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_ih
+    sum_dg_from_input_term = Sum(OneHot(0, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
+    dg_from_state_term = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + v_bias_hh
+    sum_dg_from_state_term_2 = Sum(OneHot(0, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+    sum_dg_from_state_term = Sum(OneHot(2, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+    dg_to_update = Sum(OneHot(1, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate) + Sum(OneHot(1, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+    dg_update = dg_to_update*update*(1 - update)
+    dg_to_candidate = Sum(OneHot(2, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate) + reset*(sum_dg_from_state_term + proposed*(1 - reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2))
+    dg_candidate = dg_to_candidate*(1 - candidate**2)
+    v_y = dg_update*h_minus_candidate_again + update*v_h + dg_candidate*(1 - update)
+    c_h = Sum(g_from_state_term*v_weight_hh, P) + dg_update*g
+    c_proposed = g_to_candidate_again*reset*(1 - reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2)
+    c_reset = g_to_candidate_again*(sum_dg_from_state_term + proposed*(1 - 2*reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2))
+    c_update = g*(v_h + dg_to_update*h_minus_candidate_again*(1 - 2*update) - dg_candidate)
+    c_candidate = g*(2*dg_to_candidate*candidate*(update - 1) - dg_update)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dto_candidate = (1 - candidate**2)*(c_candidate + c_y*(1 - update))
+    dy_term = c_y*candidate
+    dto_update = update*(1 - update)*(c_update + c_y*h - dy_term)
+    dreset = c_reset + dto_candidate*proposed
+    dto_reset = dreset*reset*(1 - reset)
+    dfrom_state = OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update + OneHot(2, Gate)*(c_proposed + dto_candidate*reset)
+    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(dfrom_state_term*h, N)
+    dbias_hh = Sum(dfrom_state_term, N)
+    dfrom_input = OneHot(2, Gate)*dto_candidate + OneHot(0, Gate)*dto_reset + OneHot(1, Gate)*dto_update
+    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(dfrom_input_term*weight_ih, P)
+    dweight_ih = Sum(dfrom_input_term*x, N)
+    dbias_ih = Sum(dfrom_input_term, N)
+    dh = Sum(dfrom_state_term*weight_hh, P) + c_y*update
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
+3x4x2, 4x2x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where P is not Gate * H: from_input splits P into Gate x H.
@@ -57,9 +102,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: gru_cell_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through gru_cell_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -70,6 +115,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -96,6 +142,8 @@ def gru_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
+    if _transformed():
+        return gru_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -439,6 +487,367 @@ def gru_cell_chain(
     )
 
 
+def gru_cell_jvp(
+    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
+    v_bias_hh: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    proposed: Tensor, reset: Tensor, update: Tensor, candidate: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih (P,),
+    v_bias_hh (P,), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed (*N, H),
+    reset (*N, H), update (*N, H), candidate (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    P = v_weight_ih.shape[0]
+    _fits(
+        "v_weight_hh",
+        v_weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "weight_ih",
+        weight_ih,
+        "(P, K) with P as in v_weight_ih and K as in v_x",
+        (P, K),
+        dtype,
+        True,
+    )
+    _fits(
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits(
+        "proposed",
+        proposed,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype,
+        True,
+    )
+    _fits("reset", reset, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("update", update, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "candidate",
+        candidate,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype,
+        True,
+    )
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+    if len(N_dims) != 1:
+        v_x, v_h, x, h, proposed, reset, update, candidate = _merged(
+            0,
+            -1,
+            v_x,
+            v_h,
+            x,
+            h,
+            proposed,
+            reset,
+            update,
+            candidate,
+        )
+    Gate = 3
+    if P != Gate * H:
+        raise ValueError(
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
+            f"Gate = {Gate}, H = {H}"
+        )
+    Gate = 3
+    H = v_h.shape[1]
+    h_minus_candidate_again = h - candidate
+    dg_from_input_term = torch.addmm(torch.addmm(v_bias_ih, x, v_weight_ih.mT), v_x, weight_ih.mT)
+    sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
+    dg_from_state_term = torch.addmm(torch.addmm(v_bias_hh, h, v_weight_hh.mT), v_h, weight_hh.mT)
+    sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
+    sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
+    dg_to_update = (
+        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
+        + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
+    )
+    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    dg_to_candidate = torch.addcmul(
+        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
+        reset,
+        torch.addcmul(
+            sum_dg_from_state_term,
+            proposed * (1 - reset),
+            sum_dg_from_input_term + sum_dg_from_state_term_2,
+        ),
+    )
+    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
+    v_y = torch.addcmul(
+        torch.addcmul(dg_update * h_minus_candidate_again, update, v_h),
+        dg_candidate,
+        1 - update,
+    )
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class GRUCellSecond(NamedTuple):
+    v_y: Tensor  # (*N, H)
+    dx: Tensor  # (*N, K)
+    dh: Tensor  # (*N, H)
+    dweight_ih: Tensor  # (P, K)
+    dweight_hh: Tensor  # (P, H)
+    dbias_ih: Tensor  # (P,)
+    dbias_hh: Tensor  # (P,)
+
+
+def gru_cell_double_backward(
+    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
+    v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    proposed: Tensor, reset: Tensor, update: Tensor, candidate: Tensor,
+) -> GRUCellSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih (P,),
+    v_bias_hh (P,), g (*N, H), x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), proposed
+    (*N, H), reset (*N, H), update (*N, H), candidate (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    P = v_weight_ih.shape[0]
+    _fits(
+        "v_weight_hh",
+        v_weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "weight_ih",
+        weight_ih,
+        "(P, K) with P as in v_weight_ih and K as in v_x",
+        (P, K),
+        dtype,
+        True,
+    )
+    _fits(
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits(
+        "proposed",
+        proposed,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype,
+        True,
+    )
+    _fits("reset", reset, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("update", update, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "candidate",
+        candidate,
+        "(*N, H) with N as in v_x and H as in v_h",
+        (*N_dims, H),
+        dtype,
+        True,
+    )
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update, candidate = _single(v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+    if len(N_dims) != 1:
+        v_x, v_h, g, x, h, proposed, reset, update, candidate = _merged(
+            0,
+            -1,
+            v_x,
+            v_h,
+            g,
+            x,
+            h,
+            proposed,
+            reset,
+            update,
+            candidate,
+        )
+    Gate = 3
+    if P != Gate * H:
+        raise ValueError(
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
+            f"Gate = {Gate}, H = {H}"
+        )
+    v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate = _behind(
+        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
+        proposed, reset, update, candidate,
+    )
+    dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
+        None, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed,
+        reset, update, candidate,
+    )
+    dx = dx + c_x
+    dh = dh + c_h
+    dweight_ih = dweight_ih + c_weight_ih
+    dweight_hh = dweight_hh + c_weight_hh
+    return GRUCellSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+        _restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
+        dbias_ih.to(dtype), dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _behind(
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
+    proposed, reset, update, candidate,
+) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    Gate = 3
+    H = g.shape[1]
+    P = weight_ih.shape[0]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g.new_full((), 0).expand(P, K)
+    if v_weight_hh is None:
+        v_weight_hh = g.new_full((), 0).expand(P, H)
+    if v_bias_ih is None:
+        v_bias_ih = g.new_full((), 0).expand(P)
+    if v_bias_hh is None:
+        v_bias_hh = g.new_full((), 0).expand(P)
+    g_candidate_term = 1 - update
+    g_candidate = g * g_candidate_term
+    g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
+    g_update = g * (h - candidate)
+    g_to_update = g_candidate_term * g_update * update
+    g_reset = g_to_candidate * proposed
+    g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+    g_from_state = g.new_zeros(N, Gate, H)
+    g_from_state.select(1, 0).add_(g_to_reset)
+    g_from_state.select(1, 1).add_(g_to_update)
+    g_from_state.select(1, 2).add_(g_to_candidate * reset)
+    g_from_state_term = g_from_state.flatten(1, 2)
+    g_from_input = g.new_zeros(N, Gate, H)
+    g_from_input.select(1, 0).add_(g_to_reset)
+    g_from_input.select(1, 1).add_(g_to_update)
+    g_from_input.select(1, 2).add_(g_to_candidate)
+    g_from_input_term = g_from_input.flatten(1, 2)
+    g_to_candidate_again = torch.ops.aten.tanh_backward(g * (1 - update), candidate)
+    h_minus_candidate_again = h - candidate
+    c_weight_hh = g_from_state_term.mT @ v_h
+    c_x = g_from_input_term @ v_weight_ih
+    c_weight_ih = g_from_input_term.mT @ v_x
+    dg_from_input_term = torch.addmm(torch.addmm(v_bias_ih, x, v_weight_ih.mT), v_x, weight_ih.mT)
+    sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
+    dg_from_state_term = torch.addmm(torch.addmm(v_bias_hh, h, v_weight_hh.mT), v_h, weight_hh.mT)
+    sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
+    sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
+    dg_to_update = (
+        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
+        + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
+    )
+    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    dg_to_candidate = torch.addcmul(
+        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
+        reset,
+        torch.addcmul(
+            sum_dg_from_state_term,
+            proposed * (1 - reset),
+            sum_dg_from_input_term + sum_dg_from_state_term_2,
+        ),
+    )
+    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
+    v_y = torch.addcmul(
+        torch.addcmul(dg_update * h_minus_candidate_again, update, v_h),
+        dg_candidate,
+        1 - update,
+    )
+    c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
+    c_proposed = torch.ops.aten.sigmoid_backward(
+        g_to_candidate_again * (sum_dg_from_input_term + sum_dg_from_state_term_2),
+        reset,
+    )
+    c_reset = g_to_candidate_again * torch.addcmul(
+        sum_dg_from_state_term,
+        proposed * (1 - 2 * reset),
+        sum_dg_from_input_term + sum_dg_from_state_term_2,
+    )
+    c_update = g * (
+        torch.addcmul(v_h, dg_to_update * h_minus_candidate_again, 1 - 2 * update) - dg_candidate
+    )
+    c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
+
+
+@_uncast
+def _pullback(
+    c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
+    update, candidate,
+) -> tuple:
+    N = x.shape[0]
+    Gate = 3
+    H = h.shape[1]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(N, H)
+    if c_proposed is None:
+        c_proposed = x.new_full((), 0).expand(N, H)
+    if c_reset is None:
+        c_reset = x.new_full((), 0).expand(N, H)
+    if c_update is None:
+        c_update = x.new_full((), 0).expand(N, H)
+    if c_candidate is None:
+        c_candidate = x.new_full((), 0).expand(N, H)
+    dto_candidate = torch.ops.aten.tanh_backward(
+        torch.addcmul(c_candidate, c_y, 1 - update),
+        candidate,
+    )
+    dy_term = c_y * candidate
+    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
+    dreset = torch.addcmul(c_reset, dto_candidate, proposed)
+    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dfrom_state = x.new_zeros(N, Gate, H)
+    dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
+    dfrom_state.select(1, 0).add_(dto_reset)
+    dfrom_state.select(1, 1).add_(dto_update)
+    dfrom_state_term = dfrom_state.flatten(1, 2)
+    dweight_hh = dfrom_state_term.mT @ h
+    dbias_hh = dfrom_state_term.sum(0)
+    dfrom_input = x.new_zeros(N, Gate, H)
+    dfrom_input.select(1, 0).add_(dto_reset)
+    dfrom_input.select(1, 1).add_(dto_update)
+    dfrom_input.select(1, 2).add_(dto_candidate)
+    dfrom_input_term = dfrom_input.flatten(1, 2)
+    dx = dfrom_input_term @ weight_ih
+    dweight_ih = dfrom_input_term.mT @ x
+    dbias_ih = dfrom_input_term.sum(0)
+    dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
+    return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
 @_uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     Gate = 3
@@ -492,12 +901,194 @@ def _plain_backward(
     return (dx, dh, dweight_ih, dweight_hh, None, None)
 
 
+@_uncast
+def _plain_behind(
+    v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
+    candidate,
+) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    Gate = 3
+    H = g.shape[1]
+    P = weight_ih.shape[0]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g.new_full((), 0).expand(P, K)
+    if v_weight_hh is None:
+        v_weight_hh = g.new_full((), 0).expand(P, H)
+    g_candidate_term = 1 - update
+    g_candidate = g * g_candidate_term
+    g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
+    h_minus_candidate = h - candidate
+    g_update = g * h_minus_candidate
+    g_to_update = g_candidate_term * g_update * update
+    g_reset = g_to_candidate * proposed
+    g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+    c_weight_hh = torch.addcmul(
+        torch.addcmul(
+            torch.nn.functional.one_hot(
+                g.new_tensor(0, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None] * g_to_reset[:, None],
+            torch.nn.functional.one_hot(
+                g.new_tensor(1, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None],
+            g_to_update[:, None],
+        ),
+        torch.nn.functional.one_hot(
+            g.new_tensor(2, dtype=torch.long),
+            Gate,
+        ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+        reset[:, None],
+    ).flatten(1, 2).mT @ v_h
+    c_x = torch.addcmul(
+        torch.addcmul(
+            torch.nn.functional.one_hot(
+                g.new_tensor(2, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+            torch.nn.functional.one_hot(
+                g.new_tensor(0, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None],
+            g_to_reset[:, None],
+        ),
+        torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
+        g_to_update[:, None],
+    ).flatten(1, 2) @ v_weight_ih
+    c_weight_ih = torch.addcmul(
+        torch.addcmul(
+            torch.nn.functional.one_hot(
+                g.new_tensor(2, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+            torch.nn.functional.one_hot(
+                g.new_tensor(0, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None],
+            g_to_reset[:, None],
+        ),
+        torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
+        g_to_update[:, None],
+    ).flatten(1, 2).mT @ v_x
+    dg_from_input = (
+        (x @ v_weight_ih.mT).unflatten(1, (Gate, H))
+        + (v_x @ weight_ih.mT).unflatten(1, (Gate, H))
+    )
+    sum_dg_from_input = dg_from_input.select(1, 0)
+    dg_from_state = (
+        (h @ v_weight_hh.mT).unflatten(1, (Gate, H))
+        + (v_h @ weight_hh.mT).unflatten(1, (Gate, H))
+    )
+    sum_dg_from_state_2 = dg_from_state.select(1, 0)
+    sum_dg_from_state = dg_from_state.select(1, 2)
+    dg_to_update = dg_from_input.select(1, 1) + dg_from_state.select(1, 1)
+    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    dg_to_candidate = torch.addcmul(
+        dg_from_input.select(1, 2),
+        reset,
+        torch.addcmul(
+            sum_dg_from_state,
+            proposed * (1 - reset),
+            sum_dg_from_input + sum_dg_from_state_2,
+        ),
+    )
+    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
+    v_y = torch.addcmul(
+        torch.addcmul(dg_update * h_minus_candidate, update, v_h),
+        dg_candidate,
+        1 - update,
+    )
+    c_h = torch.addmm(
+        dg_update * g,
+        torch.addcmul(
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None] * g_to_reset[:, None],
+                torch.nn.functional.one_hot(
+                    g.new_tensor(1, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None],
+                g_to_update[:, None],
+            ),
+            torch.nn.functional.one_hot(
+                g.new_tensor(2, dtype=torch.long),
+                Gate,
+            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+            reset[:, None],
+        ).flatten(1, 2),
+        v_weight_hh,
+    )
+    c_proposed = torch.ops.aten.sigmoid_backward(
+        g_to_candidate * (sum_dg_from_input + sum_dg_from_state_2),
+        reset,
+    )
+    c_reset = g_to_candidate * torch.addcmul(
+        sum_dg_from_state,
+        proposed * (1 - 2 * reset),
+        sum_dg_from_input + sum_dg_from_state_2,
+    )
+    c_update = g * (
+        torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update) - dg_candidate
+    )
+    c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
+
+
+@_uncast
+def _plain_pullback(
+    c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
+    update, candidate,
+) -> tuple:
+    N = x.shape[0]
+    Gate = 3
+    H = h.shape[1]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(N, H)
+    if c_proposed is None:
+        c_proposed = x.new_full((), 0).expand(N, H)
+    if c_reset is None:
+        c_reset = x.new_full((), 0).expand(N, H)
+    if c_update is None:
+        c_update = x.new_full((), 0).expand(N, H)
+    if c_candidate is None:
+        c_candidate = x.new_full((), 0).expand(N, H)
+    dto_candidate = torch.ops.aten.tanh_backward(
+        torch.addcmul(c_candidate, c_y, 1 - update),
+        candidate,
+    )
+    dy_term = c_y * candidate
+    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
+    dreset = torch.addcmul(c_reset, dto_candidate, proposed)
+    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dfrom_state = x.new_zeros(N, Gate, H)
+    dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
+    dfrom_state.select(1, 0).add_(dto_reset)
+    dfrom_state.select(1, 1).add_(dto_update)
+    dweight_hh = dfrom_state.flatten(1, 2).mT @ h
+    dfrom_input = x.new_zeros(N, Gate, H)
+    dfrom_input.select(1, 0).add_(dto_reset)
+    dfrom_input.select(1, 1).add_(dto_update)
+    dfrom_input.select(1, 2).add_(dto_candidate)
+    dx = dfrom_input.flatten(1, 2) @ weight_ih
+    dweight_ih = dfrom_input.flatten(1, 2).mT @ x
+    dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, c_y, update)
+    return (dx, dh, dweight_ih, dweight_hh, None, None)
+
+
 class GRUCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = bias_ih is None and bias_hh is None
         if ctx.plain:
@@ -507,22 +1098,11 @@ class GRUCellFunction(torch.autograd.Function):
             weight_ih,
             weight_hh,
         )
-            ctx.save_for_backward(
-            behind,
-            x,
-            h,
-            weight_ih,
-            weight_hh,
-            proposed,
-            reset,
-            update,
-            candidate,
-        )
+            ctx.save_for_backward(x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
             ctx.numbers = ()
-            return y, behind
+            return (y, proposed, reset, update, candidate)
         result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         ctx.save_for_backward(
-            behind,
             result.x,
             result.h,
             result.weight_ih,
@@ -533,21 +1113,31 @@ class GRUCellFunction(torch.autograd.Function):
             result.candidate,
         )
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.proposed, result.reset, result.update, result.candidate)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = GRUCellGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = GRUCellAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1],
@@ -558,25 +1148,44 @@ class GRUCellFunction(torch.autograd.Function):
         )
 
 
+class GRUCellGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(
+                vectors[0],
+                vectors[1],
+                vectors[2],
+                vectors[3],
+                dy,
+                *saved,
+                *ctx.numbers,
+            )
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "gru_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; gru_cell_atoms(...).y is the same in plain torch,"
+    "gru_cell: a gradient of it is differentiated again where that cannot be done;"
+    " gru_cell_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class GRUCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class GRUCellCompiled(torch.autograd.Function):
@@ -654,6 +1263,15 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
             f"Gate = {Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

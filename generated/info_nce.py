@@ -21,6 +21,42 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_queries and so on and added up,
+and g is dloss, with the tangent v_loss of the output and what is saved as a function of the
+inputs:
+
+    sum_key_v_keys = Sum(key*v_keys, D)
+    sum_query_v_queries = Sum(query*v_queries, D)
+    choice_key_norm = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))
+    choice_query_norm = Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))
+    dg_query = v_queries/query_length - choice_query_norm*sum_query_v_queries*query
+    dg_key = v_keys/key_length - choice_key_norm*sum_key_v_keys*key
+    dg_similarity_sum = Sum(dg_key[M, D]*query, D) + Sum(dg_query*key[M, D], D)
+    sum_dg_similarity_sum_g_similarity_term = Sum(dg_similarity_sum*exp_similarity_shifted/of_all_sum_scaled, M)
+    v_loss = (Sum(sum_dg_similarity_sum_g_similarity_term, N) - Sum(dg_key*query, D, N) - Sum(dg_query*key, D, N))/(N*temperature)
+    c_query_norm = -sum_query_v_queries*Piecewise((-query_norm**(-2), query_norm >= 1e-12), (0, True))*g_queries_sum
+    c_query_length = -Sum(g_query*v_queries, D)/query_length**2
+    c_query = Sum(dg_key[M, D]*g_similarity_sum, M) - choice_query_norm*g_queries_sum*v_queries - choice_query_norm*sum_query_v_queries*g_query - g*dg_key/(N*temperature)
+    c_key_norm = -sum_key_v_keys*Piecewise((-key_norm**(-2), key_norm >= 1e-12), (0, True))*g_keys_sum
+    c_key_length = -Sum(g_key*v_keys, D)/key_length**2
+    c_key = Sum(dg_query[M, D]*g_similarity_sum[M, N], M) - choice_key_norm*sum_key_v_keys*g_key - choice_key_norm*g_keys_sum*v_keys - g*dg_query/(N*temperature)
+    c_exp_similarity_shifted = g*dg_similarity_sum/(N*temperature*of_all_sum_scaled)
+    c_of_all_sum_scaled = -g*sum_dg_similarity_sum_g_similarity_term/(N*temperature*of_all_sum_scaled)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    choice_key_norm = Piecewise((1, key_norm >= 1e-12), (0, True))
+    choice_query_norm = Piecewise((1, query_norm >= 1e-12), (0, True))
+    dexp_similarity_shifted_term = exp_similarity_shifted*(c_exp_similarity_shifted + c_of_all_sum_scaled + c_loss/(N*of_all_sum_scaled))
+    dsimilarity_sum = dexp_similarity_shifted_term/temperature
+    dkey = c_key + Sum(dsimilarity_sum[M, N]*query[M, D], M) - c_loss*query/(N*temperature)
+    dquery = c_query + Sum(dsimilarity_sum*key[M, D], M) - c_loss*key/(N*temperature)
+    dqueries = dquery/query_length + query*(query_length*(c_query_norm + choice_query_norm*c_query_length) - choice_query_norm*Sum(dquery*query, D))/query_norm
+    dkeys = dkey/key_length + key*(key_length*(c_key_norm + choice_key_norm*c_key_length) - choice_key_norm*Sum(dkey*key, D))/key_norm
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where N is 0: similarity_max takes a maximum along it.
@@ -31,9 +67,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: info_nce_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through info_nce_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -45,6 +81,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -68,6 +105,8 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
 
     Shapes: queries (N, D), keys (N, D).
     """
+    if _transformed():
+        return info_nce_atoms(queries, keys, temperature).loss
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
     loss = InfoNCEFunction.apply(queries, keys, temperature)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -298,16 +337,294 @@ def info_nce_chain(
     )
 
 
+def info_nce_jvp(
+    v_queries: Tensor, v_keys: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor,
+    key_norm: Tensor, key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor,
+    of_all_sum_scaled: Tensor, temperature: float,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_queries (N, D), v_keys (N, D), query_norm (N, 1), query_length (N, 1), query (N, D),
+    key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N), of_all_sum_scaled
+    (N,).
+    """
+    _fits("v_queries", v_queries, "(N, D)", (None, None))
+    dtype = v_queries.dtype
+    N, D = v_queries.shape
+    _fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits(
+        "exp_similarity_shifted",
+        exp_similarity_shifted,
+        "(N, N) with N as in v_queries",
+        (N, N),
+        dtype,
+        True,
+    )
+    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in v_queries", (N,), dtype, True)
+    v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(v_queries, v_keys, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
+    if N == 0:
+        raise ValueError(
+            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
+        )
+    if not isinstance(temperature, (float, int)):
+        temperature = _number("temperature", temperature)
+    if not temperature > 0:
+        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
+    N = v_queries.shape[0]
+    sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
+    sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
+    choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
+    choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
+    dg_query = torch.addcmul(
+        v_queries / query_length,
+        choice_query_norm * sum_query_v_queries,
+        query,
+        value=-1,
+    )
+    dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
+    dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
+    sum_dg_similarity_sum_g_similarity_term = (
+        dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
+    ).sum(1)
+    v_loss = (
+        sum_dg_similarity_sum_g_similarity_term.sum()
+        - (dg_key * query).sum()
+        - (dg_query * key).sum()
+    ) / N / temperature
+    return v_loss.to(dtype)
+
+
+class InfoNCESecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dqueries: Tensor  # (N, D)
+    dkeys: Tensor  # (N, D)
+
+
+def info_nce_double_backward(
+    v_queries: Tensor, v_keys: Tensor, g: Tensor, query_norm: Tensor, query_length: Tensor,
+    query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor,
+    exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor, temperature: float,
+) -> InfoNCESecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_queries (N, D), v_keys (N, D), g (), query_norm (N, 1), query_length (N, 1), query (N,
+    D), key_norm (N, 1), key_length (N, 1), key (N, D), exp_similarity_shifted (N, N),
+    of_all_sum_scaled (N,).
+    """
+    _fits("v_queries", v_queries, "(N, D)", (None, None))
+    dtype = v_queries.dtype
+    N, D = v_queries.shape
+    _fits("v_keys", v_keys, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("query_norm", query_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("query_length", query_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("query", query, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits("key_norm", key_norm, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("key_length", key_length, "(N, 1) with N as in v_queries", (N, 1), dtype, True)
+    _fits("key", key, "(N, D) with N, D as in v_queries", (N, D), dtype, True)
+    _fits(
+        "exp_similarity_shifted",
+        exp_similarity_shifted,
+        "(N, N) with N as in v_queries",
+        (N, N),
+        dtype,
+        True,
+    )
+    _fits("of_all_sum_scaled", of_all_sum_scaled, "(N,) with N as in v_queries", (N,), dtype, True)
+    v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = _single(v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled)
+    if N == 0:
+        raise ValueError(
+            f"info_nce: similarity_max takes a maximum along it, but N is 0 where N = {N}"
+        )
+    if not isinstance(temperature, (float, int)):
+        temperature = _number("temperature", temperature)
+    if not temperature > 0:
+        raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
+    v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key, c_exp_similarity_shifted, c_of_all_sum_scaled = _behind(
+        v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
+        exp_similarity_shifted, of_all_sum_scaled, temperature,
+    )
+    dqueries, dkeys = _pullback(
+        None, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
+        c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
+        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature,
+    )
+    return InfoNCESecond(v_loss.to(dtype), dqueries.to(dtype), dkeys.to(dtype))
+
+
+@_uncast
+def _behind(
+    v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
+    exp_similarity_shifted, of_all_sum_scaled, temperature,
+) -> tuple:
+    N = query_norm.shape[0]
+    D = query.shape[1]
+    if v_queries is None:
+        v_queries = g.new_full((), 0).expand(N, D)
+    if v_keys is None:
+        v_keys = g.new_full((), 0).expand(N, D)
+    g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
+    g_similarity_sum = g_similarity / temperature
+    g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
+    g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
+    g_queries_sum = (g_query * query).sum(1, keepdim=True)
+    g_keys_sum = (g_key * key).sum(1, keepdim=True)
+    sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
+    sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
+    choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
+    choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
+    dg_query = torch.addcmul(
+        v_queries / query_length,
+        choice_query_norm * sum_query_v_queries,
+        query,
+        value=-1,
+    )
+    dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
+    dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
+    sum_dg_similarity_sum_g_similarity_term = (
+        dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
+    ).sum(1)
+    v_loss = (
+        sum_dg_similarity_sum_g_similarity_term.sum()
+        - (dg_key * query).sum()
+        - (dg_query * key).sum()
+    ) / N / temperature
+    c_query_norm = -torch.where(
+        query_norm >= 1e-12,
+        -sum_query_v_queries * g_queries_sum / query_norm ** 2,
+        0,
+    )
+    c_query_length = -(g_query * v_queries).sum(1, keepdim=True) / query_length ** 2
+    c_query = torch.addcmul(
+        torch.addcmul(
+            torch.addcmul(
+                g_similarity_sum @ dg_key,
+                choice_query_norm * g_queries_sum,
+                v_queries,
+                value=-1,
+            ),
+            choice_query_norm * sum_query_v_queries,
+            g_query,
+            value=-1,
+        ),
+        g / N / temperature,
+        dg_key,
+        value=-1,
+    )
+    c_key_norm = -torch.where(key_norm >= 1e-12, -sum_key_v_keys * g_keys_sum / key_norm ** 2, 0)
+    c_key_length = -(g_key * v_keys).sum(1, keepdim=True) / key_length ** 2
+    c_key = torch.addcmul(
+        torch.addcmul(
+            torch.addcmul(
+                g_similarity_sum.mT @ dg_query,
+                choice_key_norm * sum_key_v_keys,
+                g_key,
+                value=-1,
+            ),
+            choice_key_norm * g_keys_sum,
+            v_keys,
+            value=-1,
+        ),
+        g / N / temperature,
+        dg_query,
+        value=-1,
+    )
+    c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[:, None]
+    c_of_all_sum_scaled = (
+        -g
+        / N
+        / temperature
+        * sum_dg_similarity_sum_g_similarity_term
+        / of_all_sum_scaled
+    )
+    return (v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key, c_exp_similarity_shifted, c_of_all_sum_scaled)
+
+
+@_uncast
+def _pullback(
+    c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
+    c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
+    key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature,
+) -> tuple:
+    N = query_norm.shape[0]
+    D = query.shape[1]
+    if c_loss is None:
+        c_loss = query_norm.new_full((), 0)
+    if c_query_norm is None:
+        c_query_norm = query_norm.new_full((), 0).expand(N, 1)
+    if c_query_length is None:
+        c_query_length = query_norm.new_full((), 0).expand(N, 1)
+    if c_query is None:
+        c_query = query_norm.new_full((), 0).expand(N, D)
+    if c_key_norm is None:
+        c_key_norm = query_norm.new_full((), 0).expand(N, 1)
+    if c_key_length is None:
+        c_key_length = query_norm.new_full((), 0).expand(N, 1)
+    if c_key is None:
+        c_key = query_norm.new_full((), 0).expand(N, D)
+    if c_exp_similarity_shifted is None:
+        c_exp_similarity_shifted = query_norm.new_full((), 0).expand(N, N)
+    if c_of_all_sum_scaled is None:
+        c_of_all_sum_scaled = query_norm.new_full((), 0).expand(N)
+    choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
+    choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
+    dexp_similarity_shifted_term = exp_similarity_shifted * (
+        c_exp_similarity_shifted
+        + c_of_all_sum_scaled[:, None]
+        + c_loss / N / of_all_sum_scaled[:, None]
+    )
+    dsimilarity_sum = dexp_similarity_shifted_term / temperature
+    dkey = torch.addcmul(
+        torch.addmm(c_key, dsimilarity_sum.mT, query),
+        c_loss / N / temperature,
+        query,
+        value=-1,
+    )
+    dquery = torch.addcmul(
+        torch.addmm(c_query, dsimilarity_sum, key),
+        c_loss / N / temperature,
+        key,
+        value=-1,
+    )
+    dqueries = torch.addcmul(
+        dquery / query_length,
+        torch.addcmul(
+            query_length * torch.addcmul(c_query_norm, choice_query_norm, c_query_length),
+            choice_query_norm,
+            (dquery * query).sum(1, keepdim=True),
+            value=-1,
+        ) / query_norm,
+        query,
+    )
+    dkeys = torch.addcmul(
+        dkey / key_length,
+        torch.addcmul(
+            key_length * torch.addcmul(c_key_norm, choice_key_norm, c_key_length),
+            choice_key_norm,
+            (dkey * key).sum(1, keepdim=True),
+            value=-1,
+        ) / key_norm,
+        key,
+    )
+    return (dqueries, dkeys)
+
+
 class InfoNCEFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, queries, keys, temperature):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(queries, keys, temperature)
         ctx.save_for_backward(
-            behind,
             result.query_norm,
             result.query_length,
             result.query,
@@ -318,40 +635,55 @@ class InfoNCEFunction(torch.autograd.Function):
             result.of_all_sum_scaled,
         )
         ctx.numbers = (result.temperature,)
-        return result.loss, behind
+        return (
+            result.loss,
+            result.query_norm,
+            result.query_length,
+            result.query,
+            result.key_norm,
+            result.key_length,
+            result.key,
+            result.exp_similarity_shifted,
+            result.of_all_sum_scaled,
+        )
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 3
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = InfoNCEGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = InfoNCEAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], None)
 
 
+class InfoNCEGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
 _REFUSAL = (
-    "info_nce: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; info_nce_atoms(...).loss is the same in plain torch,"
+    "info_nce: a gradient of it is differentiated again where that cannot be done;"
+    " info_nce_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class InfoNCEAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class InfoNCECompiled(torch.autograd.Function):
@@ -396,6 +728,15 @@ def _arguments(queries, keys, temperature) -> tuple:
     if not temperature > 0:
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     return dtype, queries, keys, temperature
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:

@@ -23,6 +23,26 @@ Where gain is left out, and bias is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_g_x_term_v_x = Sum(g_x_term*v_x, S)
+    sum_v_x_xhat = Sum(v_x*xhat, S)
+    v_y = gain*inv_std*v_x + xhat*(v_gain - gain*sum_v_x_xhat*inv_std/S) + v_bias - gain*inv_std*Sum(v_x, S)/S
+    c_gain = Sum(sum_g_x_term_v_x*inv_std, N)
+    c_inv_std = gain*sum_g_x_term_v_x
+    c_xhat = g*(v_gain - gain*sum_v_x_xhat*inv_std/S) - gain*inv_std*sum_dy_xhat*v_x/S
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    sum_c_y = Sum(c_y, S)
+    dx = inv_std*(c_xhat + gain*c_y - (Sum(c_xhat, S) + gain*sum_c_y)/S - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), S))/S)
+    dgain = Sum(c_y*xhat, N, S)
+    dbias = Sum(sum_c_y, N)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where S is 0: mean divides by it.
@@ -35,9 +55,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: instance_norm_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through instance_norm_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +68,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -59,6 +80,8 @@ def instance_norm(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
+    if _transformed():
+        return instance_norm_atoms(x, gain, bias, eps).y
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     y = InstanceNormFunction.apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -254,6 +277,164 @@ def instance_norm_chain(
     )
 
 
+def instance_norm_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), gain (C,), inv_std (N, C, *S=1), xhat (N, C,
+    *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(N, C, *S=1) with N, C as in v_x",
+        (N, C, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    if len(S_dims) != 1:
+        v_x, inv_std, xhat = _merged(2, 0, v_x, inv_std, xhat)
+    S = v_x.shape[2]
+    sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
+    v_y = torch.addcmul(
+        torch.addcmul(
+            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
+            torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1),
+            xhat,
+        ),
+        gain[:, None] / S * inv_std,
+        v_x.sum(2, keepdim=True),
+        value=-1,
+    )
+    return _restored(v_y, 2, S_dims).to(dtype)
+
+
+class InstanceNormSecond(NamedTuple):
+    v_y: Tensor  # (N, C, *S)
+    dx: Tensor  # (N, C, *S)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def instance_norm_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
+    xhat: Tensor,
+) -> InstanceNormSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (N, C, *S), v_gain (C,), v_bias (C,), g (N, C, *S), gain (C,), inv_std (N, C, *S=1),
+    xhat (N, C, *S).
+    """
+    _fits("v_x", v_x, "(N, C, *S)", (None, None, ...))
+    dtype = v_x.dtype
+    N, C, *S_dims = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits(
+        "inv_std",
+        inv_std,
+        "(N, C, *S=1) with N, C as in v_x",
+        (N, C, *[1] * len(S_dims)),
+        dtype,
+        True,
+    )
+    _fits("xhat", xhat, "(N, C, *S) with N, C, S as in v_x", (N, C, *S_dims), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+        v_x,
+        v_gain,
+        v_bias,
+        g,
+        gain,
+        inv_std,
+        xhat,
+    )
+    if len(S_dims) != 1:
+        v_x, g, inv_std, xhat = _merged(2, 0, v_x, g, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    dgain = dgain + c_gain
+    return InstanceNormSecond(
+        _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
+        dbias.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    sum_dy = g.sum(2, keepdim=True)
+    sum_dy_xhat = (g * xhat).sum(2, keepdim=True)
+    g_x_term = torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
+    sum_g_x_term_v_x = (g_x_term * v_x).sum(2)
+    sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
+    v_y = torch.addcmul(
+        torch.addcmul(
+            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
+            torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1),
+            xhat,
+        ),
+        gain[:, None] / S * inv_std,
+        v_x.sum(2, keepdim=True),
+        value=-1,
+    )
+    c_gain = (sum_g_x_term_v_x * inv_std[:, :, 0]).sum(0)
+    c_inv_std = gain[:, None] * sum_g_x_term_v_x[:, :, None]
+    c_xhat = torch.addcmul(
+        torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1) * g,
+        gain[:, None] / S * inv_std * sum_dy_xhat,
+        v_x,
+        value=-1,
+    )
+    return (v_y, c_gain, c_inv_std, c_xhat)
+
+
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+    N = inv_std.shape[0]
+    C = gain.shape[0]
+    S = xhat.shape[2]
+    if c_y is None:
+        c_y = gain.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = gain.new_full((), 0).expand(N, C, 1)
+    if c_xhat is None:
+        c_xhat = gain.new_full((), 0).expand(N, C, S)
+    sum_c_y = c_y.sum(2, keepdim=True)
+    dx = inv_std * torch.addcmul(
+        (
+            torch.addcmul(c_xhat, gain[:, None], c_y)
+            - torch.addcmul(c_xhat.sum(2, keepdim=True), gain[:, None], sum_c_y) / S
+        ),
+        torch.addcmul(
+            (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum(2, keepdim=True),
+            c_inv_std,
+            inv_std,
+        ) / S,
+        xhat,
+        value=-1,
+    )
+    dgain = (c_y * xhat).sum((0, 2))
+    dbias = sum_c_y[:, :, 0].sum(0)
+    return (dx, dgain, dbias)
+
+
 def _plain_forward(x, eps) -> tuple:
     S = x.shape[2]
     mean = x.sum(2, keepdim=True) / S
@@ -277,37 +458,80 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     return (dx, None, None)
 
 
+def _plain_behind(v_x, g, inv_std, y) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    S = g.shape[2]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C, S)
+    g_x_sum = (g * y).sum(2, keepdim=True)
+    g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
+    sum_v_x_y = (v_x * y).sum(2, keepdim=True)
+    v_y = inv_std * torch.addcmul(v_x - v_x.sum(2, keepdim=True) / S, sum_v_x_y / S, y, value=-1)
+    c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
+    c_y = -sum_v_x_y * inv_std / S * g - g_x_sum * inv_std / S * v_x
+    return (v_y, c_inv_std, c_y)
+
+
+def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+    N = inv_std.shape[0]
+    C = inv_std.shape[1]
+    S = y.shape[2]
+    if c_y is None:
+        c_y = inv_std.new_full((), 0).expand(N, C, S)
+    if c_inv_std is None:
+        c_inv_std = inv_std.new_full((), 0).expand(N, C, 1)
+    dx = inv_std * torch.addcmul(
+        c_y - c_y.sum(2, keepdim=True) / S,
+        torch.addcmul((c_y * y).sum(2, keepdim=True), c_inv_std, inv_std) / S,
+        y,
+        value=-1,
+    )
+    return (dx, None, None)
+
+
 class InstanceNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, gain, bias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
             y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(behind, inv_std, y)
+            ctx.save_for_backward(inv_std, y)
             ctx.numbers = ()
-            return y, behind
+            return (y, inv_std)
         result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = InstanceNormGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = InstanceNormAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1] if ctx.needs_input_grad[1] else None,
@@ -316,25 +540,36 @@ class InstanceNormFunction(torch.autograd.Function):
         )
 
 
+class InstanceNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "instance_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; instance_norm_atoms(...).y is the same in plain torch,"
+    "instance_norm: a gradient of it is differentiated again where that cannot be done;"
+    " instance_norm_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class InstanceNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class InstanceNormCompiled(torch.autograd.Function):
@@ -379,6 +614,15 @@ def _arguments(x, gain, bias, eps) -> tuple:
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     return dtype, S_dims, x, gain, bias, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

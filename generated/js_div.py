@@ -17,6 +17,18 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_p and so on and added up, and g is
+dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    p_plus_q_again = p + q
+    dp_plus_q = -g*Piecewise((0, Eq(p_plus_q_again, 0)), (1/p_plus_q_again, True))*(v_p + v_q)/(2*N)
+    v_loss = (Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N) + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N) - Sum(Piecewise((0, Eq(p_plus_q_again, 0)), (log(p_plus_q_again/2) + 1, True))*(v_p + v_q), C, N))/(2*N)
+    c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
+    c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where N is 0: loss divides by it.
@@ -26,9 +38,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: js_div_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through js_div_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -38,6 +50,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -47,6 +60,8 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
 
     Shapes: p (*N, C), q (*N, C).
     """
+    if _transformed():
+        return js_div_atoms(p, q).loss
     dtype, _, p, q = _arguments(p, q)
     loss = JSDivFunction.apply(p, q)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -242,50 +257,141 @@ def js_div_chain(
     )
 
 
+def js_div_jvp(v_p: Tensor, v_q: Tensor, p: Tensor, q: Tensor) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_p (*N, C), v_q (*N, C), p (*N, C), q (*N, C).
+    """
+    _fits("v_p", v_p, "(*N, C)", (..., None))
+    dtype = v_p.dtype
+    *N_dims, C = v_p.shape
+    _fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    v_p, v_q, p, q = _single(v_p, v_q, p, q)
+    if len(N_dims) != 1:
+        v_p, v_q, p, q = _merged(0, -1, v_p, v_q, p, q)
+    N = v_p.shape[0]
+    p_plus_q_again = p + q
+    v_loss = (
+        torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), torch.abs(p), 0).sum()
+        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), torch.abs(q), 0).sum()
+        - torch.ops.aten.threshold_backward(
+            (torch.log(p_plus_q_again / 2) + 1) * (v_p + v_q),
+            torch.abs(p_plus_q_again),
+            0,
+        ).sum()
+    ) / 2 / N
+    return v_loss.to(dtype)
+
+
+class JSDivSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dp: Tensor  # (*N, C)
+    dq: Tensor  # (*N, C)
+
+
+def js_div_double_backward(
+    v_p: Tensor, v_q: Tensor, g: Tensor, p: Tensor, q: Tensor,
+) -> JSDivSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_p (*N, C), v_q (*N, C), g (), p (*N, C), q (*N, C).
+    """
+    _fits("v_p", v_p, "(*N, C)", (..., None))
+    dtype = v_p.dtype
+    *N_dims, C = v_p.shape
+    _fits("v_q", v_q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("p", p, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    _fits("q", q, "(*N, C) with N, C as in v_p", (*N_dims, C), dtype, True)
+    v_p, v_q, g, p, q = _single(v_p, v_q, g, p, q)
+    if len(N_dims) != 1:
+        v_p, v_q, p, q = _merged(0, -1, v_p, v_q, p, q)
+    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q)
+    return JSDivSecond(
+        v_loss.to(dtype), _restored(c_p, 0, N_dims).to(dtype), _restored(c_q, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_p, v_q, g, p, q) -> tuple:
+    N = p.shape[0]
+    C = p.shape[1]
+    if v_p is None:
+        v_p = g.new_full((), 0).expand(N, C)
+    if v_q is None:
+        v_q = g.new_full((), 0).expand(N, C)
+    p_plus_q_again = p + q
+    abs_p_plus_q_again = torch.abs(p_plus_q_again)
+    dp_plus_q = -torch.ops.aten.threshold_backward(
+        g / 2 / N * (v_p + v_q) / p_plus_q_again,
+        abs_p_plus_q_again,
+        0,
+    )
+    abs_p = torch.abs(p)
+    abs_q = torch.abs(q)
+    v_loss = (
+        torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), abs_p, 0).sum()
+        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), abs_q, 0).sum()
+        - torch.ops.aten.threshold_backward(
+            (torch.log(p_plus_q_again / 2) + 1) * (v_p + v_q),
+            abs_p_plus_q_again,
+            0,
+        ).sum()
+    ) / 2 / N
+    c_p = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_p / p, abs_p, 0)
+    c_q = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_q / q, abs_q, 0)
+    return (v_loss, c_p, c_q)
+
+
 class JSDivFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, p, q):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(p, q)
-        ctx.save_for_backward(behind, result.p, result.q)
-        ctx.numbers = ()
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = JSDivAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1])
-
-
-_REFUSAL = (
-    "js_div: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; js_div_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class JSDivAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
+    def forward(ctx, p, q):
+        ctx.set_materialize_grads(False)
+        result = _forward(p, q)
+        ctx.save_for_backward(result.p, result.q)
+        ctx.numbers = ()
+        return (result.loss,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if dloss is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = JSDivGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1])
+
+
+class JSDivGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "js_div: a gradient of it is differentiated again where that cannot be done;"
+    " js_div_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class JSDivCompiled(torch.autograd.Function):
@@ -324,6 +430,15 @@ def _arguments(p, q) -> tuple:
     if len(N_dims) != 1:
         p, q = _merged(0, -1, p, q)
     return dtype, N_dims, p, q
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -15,6 +15,17 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    dg_target_term = g*v_target/B
+    v_loss = (Sum(v_target*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x), B, D) - Sum(target*v_x, B, D))/B
+    c_x = -dg_target_term
+    c_target = dg_target_term*Piecewise((0, Eq(target, 0)), (1/target, True)) - g*v_x/B
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where B is 0: loss divides by it.
@@ -24,9 +35,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: kl_div_batchmean_atoms is plain torch, for autograd to any order, for torch.func
-  and for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through kl_div_batchmean_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +47,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +57,8 @@ def kl_div_batchmean(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (B, *D), target (B, *D).
     """
+    if _transformed():
+        return kl_div_batchmean_atoms(x, target).loss
     dtype, _, x, target = _arguments(x, target)
     loss = KLDivBatchmeanFunction.apply(x, target)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -183,50 +197,140 @@ def kl_div_batchmean_chain(
     )
 
 
+def kl_div_batchmean_jvp(v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (B, *D), v_target (B, *D), x (B, *D), target (B, *D).
+    """
+    _fits("v_x", v_x, "(B, *D)", (None, ...))
+    dtype = v_x.dtype
+    B, *D_dims = v_x.shape
+    _fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    _fits("x", x, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    _fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    v_x, v_target, x, target = _single(v_x, v_target, x, target)
+    if len(D_dims) != 1:
+        v_x, v_target, x, target = _merged(1, 0, v_x, v_target, x, target)
+    B = v_x.shape[0]
+    v_loss = (
+        (
+            v_target * (
+                torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
+            )
+        ).sum()
+        - (target * v_x).sum()
+    ) / B
+    return v_loss.to(dtype)
+
+
+class KLDivBatchmeanSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dx: Tensor  # (B, *D)
+    dtarget: Tensor  # (B, *D)
+
+
+def kl_div_batchmean_double_backward(
+    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor,
+) -> KLDivBatchmeanSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (B, *D), v_target (B, *D), g (), x (B, *D), target (B, *D).
+    """
+    _fits("v_x", v_x, "(B, *D)", (None, ...))
+    dtype = v_x.dtype
+    B, *D_dims = v_x.shape
+    _fits("v_target", v_target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("x", x, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    _fits("target", target, "(B, *D) with B, D as in v_x", (B, *D_dims), dtype, True)
+    v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
+    if len(D_dims) != 1:
+        v_x, v_target, x, target = _merged(1, 0, v_x, v_target, x, target)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    return KLDivBatchmeanSecond(
+        v_loss.to(dtype), _restored(c_x, 1, D_dims).to(dtype),
+        _restored(c_target, 1, D_dims).to(dtype),
+    )
+
+
+def _behind(v_x, v_target, g, x, target) -> tuple:
+    B = x.shape[0]
+    D = x.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(B, D)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(B, D)
+    dg_target_term = g / B * v_target
+    abs_target = torch.abs(target)
+    v_loss = (
+        (
+            v_target * (torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x)
+        ).sum()
+        - (target * v_x).sum()
+    ) / B
+    c_x = -dg_target_term
+    c_target = torch.addcmul(
+        torch.ops.aten.threshold_backward(dg_target_term / target, abs_target, 0),
+        g / B,
+        v_x,
+        value=-1,
+    )
+    return (v_loss, c_x, c_target)
+
+
 class KLDivBatchmeanFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, target):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(behind, result.x, result.target)
-        ctx.numbers = ()
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = KLDivBatchmeanAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1])
-
-
-_REFUSAL = (
-    "kl_div_batchmean: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; kl_div_batchmean_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class KLDivBatchmeanAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
+    def forward(ctx, x, target):
+        ctx.set_materialize_grads(False)
+        result = _forward(x, target)
+        ctx.save_for_backward(result.x, result.target)
+        ctx.numbers = ()
+        return (result.loss,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if dloss is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = KLDivBatchmeanGradient.apply(
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1])
+
+
+class KLDivBatchmeanGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "kl_div_batchmean: a gradient of it is differentiated again where that cannot be done;"
+    " kl_div_batchmean_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class KLDivBatchmeanCompiled(torch.autograd.Function):
@@ -265,6 +369,15 @@ def _arguments(x, target) -> tuple:
     if len(D_dims) != 1:
         x, target = _merged(1, 0, x, target)
     return dtype, D_dims, x, target
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

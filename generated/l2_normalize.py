@@ -16,6 +16,23 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_v_x_y = Sum(v_x*y, C)
+    choice_eps_norm = Piecewise((1/norm, eps <= norm), (0, True))
+    v_y = v_x/length - choice_eps_norm*sum_v_x_y*y
+    c_norm = -sum_v_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*g_x_sum
+    c_length = -Sum(g*v_x, C)/length**2
+    c_y = -choice_eps_norm*sum_v_x_y*g - choice_eps_norm*g_x_sum*v_x
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dx = c_y/length + y*(c_norm*length + Piecewise((1, eps <= norm), (0, True))*(c_length*length - Sum(c_y*y, C)))/norm
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -25,9 +42,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: l2_normalize_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through l2_normalize_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -38,6 +55,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -47,6 +65,8 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
     Shapes: x (*N, C).
     """
+    if _transformed():
+        return l2_normalize_atoms(x, eps).y
     dtype, N_dims, x, eps = _arguments(x, eps)
     y = L2NormalizeFunction.apply(x, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -170,50 +190,146 @@ def l2_normalize_chain(
     )
 
 
+def l2_normalize_jvp(v_x: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, norm, length, y = _single(v_x, norm, length, y)
+    if len(N_dims) != 1:
+        v_x, norm, length, y = _merged(0, -1, v_x, norm, length, y)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    choice_eps_norm = torch.where(eps <= norm, norm ** -1, 0)
+    v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class L2NormalizeSecond(NamedTuple):
+    v_y: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+
+
+def l2_normalize_double_backward(
+    v_x: Tensor, g: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
+) -> L2NormalizeSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, C), g (*N, C), norm (*N, 1), length (*N, 1), y (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("norm", norm, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("length", length, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, norm, length, y = _single(v_x, g, norm, length, y)
+    if len(N_dims) != 1:
+        v_x, g, norm, length, y = _merged(0, -1, v_x, g, norm, length, y)
+    if not isinstance(eps, (float, int)):
+        eps = _number("eps", eps)
+    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps)
+    dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps)
+    return L2NormalizeSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_x, g, norm, length, y, eps) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    g_x_sum = (g * y).sum(1, keepdim=True)
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    eps_up_to_norm = eps <= norm
+    choice_eps_norm = torch.where(eps_up_to_norm, norm ** -1, 0)
+    v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
+    c_norm = -torch.where(eps_up_to_norm, -sum_v_x_y * g_x_sum / norm ** 2, 0)
+    c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
+    c_y = -choice_eps_norm * sum_v_x_y * g - choice_eps_norm * g_x_sum * v_x
+    return (v_y, c_norm, c_length, c_y)
+
+
+def _pullback(c_y, c_norm, c_length, norm, length, y, eps) -> tuple:
+    N = norm.shape[0]
+    C = y.shape[1]
+    if c_y is None:
+        c_y = norm.new_full((), 0).expand(N, C)
+    if c_norm is None:
+        c_norm = norm.new_full((), 0).expand(N, 1)
+    if c_length is None:
+        c_length = norm.new_full((), 0).expand(N, 1)
+    dx = torch.addcmul(
+        c_y / length,
+        torch.addcmul(
+            torch.where(eps <= norm, c_length * length - (c_y * y).sum(1, keepdim=True), 0),
+            c_norm,
+            length,
+        ) / norm,
+        y,
+    )
+    return (dx,)
+
+
 class L2NormalizeFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x, eps)
-        ctx.save_for_backward(behind, result.norm, result.length, result.y)
-        ctx.numbers = (result.eps,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = L2NormalizeAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], None)
-
-
-_REFUSAL = (
-    "l2_normalize: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; l2_normalize_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class L2NormalizeAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, x, eps):
+        ctx.set_materialize_grads(False)
+        result = _forward(x, eps)
+        ctx.save_for_backward(result.norm, result.length, result.y)
+        ctx.numbers = (result.eps,)
+        return (result.y, result.norm, result.length)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = L2NormalizeGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        return (gradients[0], None)
+
+
+class L2NormalizeGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "l2_normalize: a gradient of it is differentiated again where that cannot be done;"
+    " l2_normalize_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class L2NormalizeCompiled(torch.autograd.Function):
@@ -252,6 +368,15 @@ def _arguments(x, eps) -> tuple:
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     return dtype, N_dims, x, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

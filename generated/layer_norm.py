@@ -22,6 +22,26 @@ Where gain is left out, and bias is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_v_x = Sum(v_x, C)
+    sum_v_x_xhat = Sum(v_x*xhat, C)
+    v_y = v_gain*xhat + gain*inv_std*(v_x - sum_v_x/C - sum_v_x_xhat*xhat/C) + v_bias
+    c_gain = Sum(inv_std*g*(v_x - sum_v_x/C - sum_v_x_xhat*xhat/C), N)
+    c_inv_std = Sum(g_x_term*v_x, C)
+    c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/C) - g_x_sum*inv_std*v_x/C
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dxhat = c_xhat + gain*c_y
+    dx = inv_std*(dxhat - Sum(dxhat, C)/C - xhat*(Sum(dxhat*xhat, C) + c_inv_std*inv_std)/C)
+    dgain = Sum(c_y*xhat, N)
+    dbias = Sum(c_y, N)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where C is 0: mean divides by it.
@@ -34,9 +54,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: layer_norm_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through layer_norm_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -47,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -58,6 +79,8 @@ def layer_norm(
 
     Shapes: x (*N, C), gain (C,), bias (C,).
     """
+    if _transformed():
+        return layer_norm_atoms(x, gain, bias, eps).y
     dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     y = LayerNormFunction.apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -252,6 +275,133 @@ def layer_norm_chain(
     )
 
 
+def layer_norm_jvp(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, C), v_gain (C,), v_bias (C,), gain (C,), inv_std (*N, 1), xhat (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("xhat", xhat, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, v_gain, v_bias, gain, inv_std, xhat = _single(v_x, v_gain, v_bias, gain, inv_std, xhat)
+    if len(N_dims) != 1:
+        v_x, inv_std, xhat = _merged(0, -1, v_x, inv_std, xhat)
+    C = v_x.shape[1]
+    sum_v_x = v_x.sum(1, keepdim=True)
+    sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
+    v_y = torch.addcmul(
+        torch.addcmul(v_bias, v_gain, xhat),
+        gain * inv_std,
+        torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
+    )
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class LayerNormSecond(NamedTuple):
+    v_y: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+    dgain: Tensor  # (C,)
+    dbias: Tensor  # (C,)
+
+
+def layer_norm_double_backward(
+    v_x: Tensor, v_gain: Tensor, v_bias: Tensor, g: Tensor, gain: Tensor, inv_std: Tensor,
+    xhat: Tensor,
+) -> LayerNormSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, C), v_gain (C,), v_bias (C,), g (*N, C), gain (C,), inv_std (*N, 1), xhat (*N,
+    C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("v_bias", v_bias, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_std", inv_std, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    _fits("xhat", xhat, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, v_gain, v_bias, g, gain, inv_std, xhat = _single(
+        v_x,
+        v_gain,
+        v_bias,
+        g,
+        gain,
+        inv_std,
+        xhat,
+    )
+    if len(N_dims) != 1:
+        v_x, g, inv_std, xhat = _merged(0, -1, v_x, g, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    dgain = dgain + c_gain
+    return LayerNormSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype), dgain.to(dtype),
+        dbias.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(C)
+    g_xhat = gain * g
+    g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
+    g_x_term = torch.addcmul(g_xhat - g_xhat.sum(1, keepdim=True) / C, g_x_sum / C, xhat, value=-1)
+    sum_v_x = v_x.sum(1, keepdim=True)
+    sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
+    v_y = torch.addcmul(
+        torch.addcmul(v_bias, v_gain, xhat),
+        gain * inv_std,
+        torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
+    )
+    c_gain = (
+        inv_std * g * torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1)
+    ).sum(0)
+    c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+    c_xhat = torch.addcmul(
+        g * (v_gain - sum_v_x_xhat * gain * inv_std / C),
+        g_x_sum * inv_std / C,
+        v_x,
+        value=-1,
+    )
+    return (v_y, c_gain, c_inv_std, c_xhat)
+
+
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+    N = inv_std.shape[0]
+    C = gain.shape[0]
+    if c_y is None:
+        c_y = gain.new_full((), 0).expand(N, C)
+    if c_inv_std is None:
+        c_inv_std = gain.new_full((), 0).expand(N, 1)
+    if c_xhat is None:
+        c_xhat = gain.new_full((), 0).expand(N, C)
+    dxhat = torch.addcmul(c_xhat, gain, c_y)
+    dx = inv_std * torch.addcmul(
+        dxhat - dxhat.sum(1, keepdim=True) / C,
+        torch.addcmul((dxhat * xhat).sum(1, keepdim=True), c_inv_std, inv_std) / C,
+        xhat,
+        value=-1,
+    )
+    dgain = (c_y * xhat).sum(0)
+    dbias = c_y.sum(0)
+    return (dx, dgain, dbias)
+
+
 def _plain_forward(x, eps) -> tuple:
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
@@ -275,37 +425,82 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     return (dx, None, None)
 
 
+def _plain_behind(v_x, g, inv_std, y) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    g_x_sum = (g * y).sum(1, keepdim=True)
+    g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    v_y = inv_std * torch.addcmul(v_x - v_x.sum(1, keepdim=True) / C, sum_v_x_y / C, y, value=-1)
+    c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+    c_y = -sum_v_x_y * inv_std / C * g - g_x_sum * inv_std / C * v_x
+    return (v_y, c_inv_std, c_y)
+
+
+def _plain_pullback(c_y, c_inv_std, inv_std, y) -> tuple:
+    N = inv_std.shape[0]
+    C = y.shape[1]
+    if c_y is None:
+        c_y = inv_std.new_full((), 0).expand(N, C)
+    if c_inv_std is None:
+        c_inv_std = inv_std.new_full((), 0).expand(N, 1)
+    dx = inv_std * torch.addcmul(
+        c_y - c_y.sum(1, keepdim=True) / C,
+        torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_std, inv_std) / C,
+        y,
+        value=-1,
+    )
+    return (dx, None, None)
+
+
 class LayerNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, gain, bias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None and bias is None
         if ctx.plain:
             y, inv_std = _plain_forward(x, eps)
-            ctx.save_for_backward(behind, inv_std, y)
+            ctx.save_for_backward(inv_std, y)
             ctx.numbers = ()
-            return y, behind
+            if torch.compiler.is_compiling():
+                return (y,)
+            return (y, inv_std)
         result = _forward(x, gain, bias, eps)
-        ctx.save_for_backward(behind, result.gain, result.inv_std, result.xhat)
+        ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
-        return result.y, behind
+        if torch.compiler.is_compiling():
+            return (result.y,)
+        return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = LayerNormGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = LayerNormAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1] if ctx.needs_input_grad[1] else None,
@@ -314,25 +509,36 @@ class LayerNormFunction(torch.autograd.Function):
         )
 
 
+class LayerNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "layer_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; layer_norm_atoms(...).y is the same in plain torch,"
+    "layer_norm: a gradient of it is differentiated again where that cannot be done;"
+    " layer_norm_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class LayerNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class LayerNormCompiled(torch.autograd.Function):
@@ -377,6 +583,15 @@ def _arguments(x, gain, bias, eps) -> tuple:
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     return dtype, N_dims, x, gain, bias, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -22,6 +22,16 @@ Where bias is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    c_x = Sum(g*v_weight, H)
+    c_weight = Sum(g*v_x, N)
+    v_y = Sum(v_weight*x, K) + Sum(v_x*weight, K) + v_bias
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -31,9 +41,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: linear_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through linear_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -44,6 +54,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -67,6 +78,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
+    if _transformed():
+        return linear_atoms(x, weight, bias).y
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
     y = LinearFunction.apply(x, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -189,6 +202,76 @@ def linear_chain(
     return LinearChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims), dweight, dbias)
 
 
+def linear_jvp(v_x: Tensor, v_weight: Tensor, v_bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), x (*N, K), weight (K, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
+    H = v_weight.shape[1]
+    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("weight", weight, "(K, H) with K as in v_x and H as in v_weight", (K, H), dtype, True)
+    v_x, v_weight, v_bias, x, weight = _single(v_x, v_weight, v_bias, x, weight)
+    if len(N_dims) != 1:
+        v_x, x = _merged(0, -1, v_x, x)
+    v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class LinearSecond(NamedTuple):
+    v_y: Tensor  # (*N, H)
+    dx: Tensor  # (*N, K)
+    dweight: Tensor  # (K, H)
+    dbias: None  # (H,)
+
+
+def linear_double_backward(
+    v_x: Tensor, v_weight: Tensor, v_bias: Tensor, g: Tensor, x: Tensor, weight: Tensor,
+) -> LinearSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, K), v_weight (K, H), v_bias (H,), g (*N, H), x (*N, K), weight (K, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_weight", v_weight, "(K, H) with K as in v_x", (K, None), dtype, True)
+    H = v_weight.shape[1]
+    _fits("v_bias", v_bias, "(H,) with H as in v_weight", (H,), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x and H as in v_weight", (*N_dims, H), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("weight", weight, "(K, H) with K as in v_x and H as in v_weight", (K, H), dtype, True)
+    v_x, v_weight, v_bias, g, x, weight = _single(v_x, v_weight, v_bias, g, x, weight)
+    if len(N_dims) != 1:
+        v_x, g, x = _merged(0, -1, v_x, g, x)
+    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight)
+    return LinearSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
+        c_weight.to(dtype), None,
+    )
+
+
+@_uncast
+def _behind(v_x, v_weight, v_bias, g, x, weight) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    H = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_weight is None:
+        v_weight = g.new_full((), 0).expand(K, H)
+    if v_bias is None:
+        v_bias = g.new_full((), 0).expand(H)
+    c_x = g @ v_weight.mT
+    c_weight = v_x.mT @ g
+    v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
+    return (v_y, c_x, c_weight)
+
+
 @_uncast
 def _plain_forward(x, weight) -> tuple:
     y = x @ weight
@@ -205,59 +288,91 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
     return (dx, dweight, None)
 
 
+@_uncast
+def _plain_behind(v_x, v_weight, g, x, weight) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    H = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_weight is None:
+        v_weight = g.new_full((), 0).expand(K, H)
+    c_x = g @ v_weight.mT
+    c_weight = v_x.mT @ g
+    v_y = torch.addmm(x @ v_weight, v_x, weight)
+    return (v_y, c_x, c_weight)
+
+
 class LinearFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, weight, bias):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = bias is None
         if ctx.plain:
             y, x, weight = _plain_forward(x, weight)
-            ctx.save_for_backward(behind, x, weight)
+            ctx.save_for_backward(x, weight)
             ctx.numbers = ()
-            return y, behind
+            return (y,)
         result = _forward(x, weight, bias)
-        ctx.save_for_backward(behind, result.x, result.weight)
+        ctx.save_for_backward(result.x, result.weight)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, dy, _):
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 3
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = LinearGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = LinearAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1], gradients[2] if ctx.needs_input_grad[2] else None)
 
 
+class LinearGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], vectors[1], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "linear: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; linear_atoms(...).y is the same in plain torch,"
+    "linear: a gradient of it is differentiated again where that cannot be done;"
+    " linear_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class LinearAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class LinearCompiled(torch.autograd.Function):
@@ -305,6 +420,15 @@ def _arguments(x, weight, bias) -> tuple:
     if len(N_dims) != 1:
         x, = _merged(0, -1, x)
     return dtype, N_dims, x, weight, bias
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -16,6 +16,18 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dlosses, with the tangent v_losses of the output and what is saved as a function of the inputs:
+
+    tanh_target_minus_x = tanh(target - x)
+    dg_x = v_x - v_target
+    v_losses = -dg_x*tanh_target_minus_x
+    c_target = dg_x*g*(tanh_target_minus_x**2 - 1)
+    c_x = -c_target
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
+every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -24,9 +36,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: log_cosh_none_atoms is plain torch, for autograd to any order, for torch.func and
-  for forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through log_cosh_none_atoms, which is plain torch;
+  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +48,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +58,8 @@ def log_cosh_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
+    if _transformed():
+        return log_cosh_none_atoms(x, target).losses
     dtype, N_dims, x, target = _arguments(x, target)
     losses = LogCoshNoneFunction.apply(x, target)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -157,50 +172,123 @@ def log_cosh_none_chain(
     )
 
 
+def log_cosh_none_jvp(v_x: Tensor, v_target: Tensor, x: Tensor, target: Tensor) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N,), v_target (*N,), x (*N,), target (*N,).
+    """
+    _fits("v_x", v_x, "(*N,)", (...,))
+    dtype = v_x.dtype
+    *N_dims, = v_x.shape
+    _fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, v_target, x, target = _single(v_x, v_target, x, target)
+    if len(N_dims) != 1:
+        v_x, v_target, x, target = _merged(0, 0, v_x, v_target, x, target)
+    tanh_target_minus_x = torch.tanh(target - x)
+    dg_x = v_x - v_target
+    v_losses = -dg_x * tanh_target_minus_x
+    return _restored(v_losses, 0, N_dims).to(dtype)
+
+
+class LogCoshNoneSecond(NamedTuple):
+    v_losses: Tensor  # (*N,)
+    dx: Tensor  # (*N,)
+    dtarget: Tensor  # (*N,)
+
+
+def log_cosh_none_double_backward(
+    v_x: Tensor, v_target: Tensor, g: Tensor, x: Tensor, target: Tensor,
+) -> LogCoshNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N,), v_target (*N,), g (*N,), x (*N,), target (*N,).
+    """
+    _fits("v_x", v_x, "(*N,)", (...,))
+    dtype = v_x.dtype
+    *N_dims, = v_x.shape
+    _fits("v_target", v_target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("target", target, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
+    if len(N_dims) != 1:
+        v_x, v_target, g, x, target = _merged(0, 0, v_x, v_target, g, x, target)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    return LogCoshNoneSecond(
+        _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
+        _restored(c_target, 0, N_dims).to(dtype),
+    )
+
+
+def _behind(v_x, v_target, g, x, target) -> tuple:
+    N = g.shape[0]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N)
+    if v_target is None:
+        v_target = g.new_full((), 0).expand(N)
+    tanh_target_minus_x = torch.tanh(target - x)
+    dg_x = v_x - v_target
+    v_losses = -dg_x * tanh_target_minus_x
+    c_target = dg_x * g * (tanh_target_minus_x ** 2 - 1)
+    c_x = -c_target
+    return (v_losses, c_x, c_target)
+
+
 class LogCoshNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, target):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x, target)
-        ctx.save_for_backward(behind, result.x, result.target)
-        ctx.numbers = ()
-        return result.losses, behind
-
-    @staticmethod
-    def backward(ctx, dlosses, _):
-        if dlosses is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = LogCoshNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1])
-
-
-_REFUSAL = (
-    "log_cosh_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; log_cosh_none_atoms(...).losses is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class LogCoshNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
+    def forward(ctx, x, target):
+        ctx.set_materialize_grads(False)
+        result = _forward(x, target)
+        ctx.save_for_backward(result.x, result.target)
+        ctx.numbers = ()
+        return (result.losses,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
+        if dlosses is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = LogCoshNoneGradient.apply(
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1])
+
+
+class LogCoshNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "log_cosh_none: a gradient of it is differentiated again where that cannot be done;"
+    " log_cosh_none_atoms(...).losses is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class LogCoshNoneCompiled(torch.autograd.Function):
@@ -239,6 +327,15 @@ def _arguments(x, target) -> tuple:
     if len(N_dims) != 1:
         x, target = _merged(0, 0, x, target)
     return dtype, N_dims, x, target
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

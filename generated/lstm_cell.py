@@ -40,6 +40,44 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
 3x2x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    c_h = Sum(g_pre*v_weight_hh, P)
+    c_x = Sum(g_pre*v_weight_ih, P)
+    c_weight_hh = Sum(g_pre*v_h, N)
+    c_weight_ih = Sum(g_pre*v_x, N)
+    dg_pre = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_hh + v_bias_ih
+    sum_dg_pre_g_gates_term_5 = Sum(Unflatten(dg_pre, P, into=(Gate, H))*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)), Gate)
+    sum_dg_pre_3 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    sum_dg_pre_2 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    sum_dg_pre = Sum(OneHot(3, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    dg_shown = sum_dg_pre*shown*(1 - o) + (1 - shown**2)*(sum_dg_pre_g_gates_term_5 + f*v_c)
+    v_y = OneHot(0, State)*dg_shown*o + OneHot(1, State)*(sum_dg_pre_g_gates_term_5 + f*v_c)
+    c_c = sum_dg_pre_2*f*g_cell*(1 - f)
+    c_i = g_cell*(Sum(Unflatten(dg_pre, P, into=(Gate, H))*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)), Gate) - sum_dg_pre_3*g*i)
+    c_f = g_cell*(v_c + sum_dg_pre_2*c*(1 - 2*f))
+    c_g = g_cell*i*(sum_dg_pre_3*(1 - i) - 2*g*Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate))
+    c_o = g_hidden*(dg_shown - sum_dg_pre*o*shown)
+    c_shown = g_hidden*o*(sum_dg_pre*(1 - o) - 2*shown*(sum_dg_pre_g_gates_term_5 + f*v_c))
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    sum_c_y = Sum(OneHot(0, State)*c_y, State)
+    dcell = Sum(OneHot(1, State)*c_y, State) + (1 - shown**2)*(c_shown + sum_c_y*o)
+    dgates = OneHot(2, Gate)*(1 - g**2)*(c_g + dcell*i) + OneHot(1, Gate)*f*(1 - f)*(c_f + dcell*c) + OneHot(0, Gate)*i*(1 - i)*(c_i + dcell*g) + OneHot(3, Gate)*o*(1 - o)*(c_o + sum_c_y*shown)
+    dpre = Flatten(dgates, Gate, H, into=P)
+    dx = Sum(dpre*weight_ih, P)
+    dh = Sum(dpre*weight_hh, P)
+    dweight_ih = Sum(dpre*x, N)
+    dweight_hh = Sum(dpre*h, N)
+    dbias_ih = Sum(dpre, N)
+    dc = dcell*f
+    dbias_hh = dbias_ih
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
+3x2x2, 4x2x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where P is not Gate * H: gates splits P into Gate x H.
@@ -51,9 +89,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: lstm_cell_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through lstm_cell_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -64,6 +102,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -91,6 +130,8 @@ def lstm_cell(
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
     bias_hh (P,).
     """
+    if _transformed():
+        return lstm_cell_atoms(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -473,6 +514,398 @@ def lstm_cell_chain(
     )
 
 
+def lstm_cell_jvp(
+    v_x: Tensor, v_h: Tensor, v_c: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor,
+    v_bias_ih: Tensor, v_bias_hh: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor,
+    weight_hh: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, shown: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_c (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih
+    (P,), v_bias_hh (P,), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), i
+    (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    P = v_weight_ih.shape[0]
+    _fits(
+        "v_weight_hh",
+        v_weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "weight_ih",
+        weight_ih,
+        "(P, K) with P as in v_weight_ih and K as in v_x",
+        (P, K),
+        dtype,
+        True,
+    )
+    _fits(
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("shown", shown, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+    if len(N_dims) != 1:
+        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _merged(
+            0,
+            -1,
+            v_x,
+            v_h,
+            v_c,
+            x,
+            h,
+            c,
+            i,
+            f,
+            g,
+            o,
+            shown,
+        )
+    Gate = 4
+    if P != Gate * H:
+        raise ValueError(
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
+            f"{Gate}, H = {H}"
+        )
+    State = 2
+    N = v_x.shape[0]
+    Gate = 4
+    H = v_h.shape[1]
+    dg_pre = torch.addmm(
+        torch.addmm(
+            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+            x,
+            v_weight_ih.mT,
+        ),
+        v_x,
+        weight_ih.mT,
+    )
+    sum_dg_pre_g_gates_term_5 = (
+        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+            torch.nn.functional.one_hot(
+                v_x.new_tensor(1, dtype=torch.long),
+                Gate,
+            ).to(v_x.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
+            i[:, None],
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    v_x.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(v_x.dtype)[:, None] * (1 - g[:, None] ** 2),
+                torch.nn.functional.one_hot(
+                    v_x.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(v_x.dtype)[:, None] * g[:, None],
+                1 - i[:, None],
+            ),
+        )
+    ).sum(1)
+    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+    dg_shown = torch.addcmul(
+        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
+        sum_dg_pre * shown,
+        1 - o,
+    )
+    v_y = v_x.new_zeros(State, N, H)
+    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+    v_y.select(0, 0).add_(dg_shown * o)
+    return _restored(v_y, 1, N_dims).to(dtype)
+
+
+class LSTMCellSecond(NamedTuple):
+    v_y: Tensor  # (State, *N, H)
+    dx: Tensor  # (*N, K)
+    dh: Tensor  # (*N, H)
+    dc: Tensor  # (*N, H)
+    dweight_ih: Tensor  # (P, K)
+    dweight_hh: Tensor  # (P, H)
+    dbias_ih: Tensor  # (P,)
+    dbias_hh: Tensor  # (P,)
+
+
+def lstm_cell_double_backward(
+    v_x: Tensor, v_h: Tensor, v_c: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor,
+    v_bias_ih: Tensor, v_bias_hh: Tensor, g_2: Tensor, x: Tensor, h: Tensor, c: Tensor,
+    weight_ih: Tensor, weight_hh: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor,
+    shown: Tensor,
+) -> LSTMCellSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_c (*N, H), v_weight_ih (P, K), v_weight_hh (P, H), v_bias_ih
+    (P,), v_bias_hh (P,), g_2 (State, *N, H), x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),
+    weight_hh (P, H), i (*N, H), f (*N, H), g (*N, H), o (*N, H), shown (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits("v_c", v_c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("v_weight_ih", v_weight_ih, "(P, K) with K as in v_x", (None, K), dtype, True)
+    P = v_weight_ih.shape[0]
+    _fits(
+        "v_weight_hh",
+        v_weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("v_bias_ih", v_bias_ih, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(P,) with P as in v_weight_ih", (P,), dtype, True)
+    _fits(
+        "g_2",
+        g_2,
+        "(State, *N, H) with N as in v_x and H as in v_h",
+        (2, *N_dims, H),
+        dtype,
+        True,
+    )
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("c", c, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits(
+        "weight_ih",
+        weight_ih,
+        "(P, K) with P as in v_weight_ih and K as in v_x",
+        (P, K),
+        dtype,
+        True,
+    )
+    _fits(
+        "weight_hh",
+        weight_hh,
+        "(P, H) with P as in v_weight_ih and H as in v_h",
+        (P, H),
+        dtype,
+        True,
+    )
+    _fits("i", i, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("f", f, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("o", o, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("shown", shown, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown = _single(v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+    if len(N_dims) != 1:
+        v_x, v_h, v_c, x, h, c, i, f, g, o, shown = _merged(
+            0,
+            -1,
+            v_x,
+            v_h,
+            v_c,
+            x,
+            h,
+            c,
+            i,
+            f,
+            g,
+            o,
+            shown,
+        )
+        g_2, = _merged(1, -1, g_2)
+    Gate = 4
+    if P != Gate * H:
+        raise ValueError(
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
+            f"{Gate}, H = {H}"
+        )
+    v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown = _behind(
+        v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
+        weight_hh, i, f, g, o, shown,
+    )
+    dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
+        None, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+    )
+    dx = dx + c_x
+    dh = dh + c_h
+    dc = dc + c_c
+    dweight_ih = dweight_ih + c_weight_ih
+    dweight_hh = dweight_hh + c_weight_hh
+    return LSTMCellSecond(
+        _restored(v_y, 1, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+        _restored(dh, 0, N_dims).to(dtype), _restored(dc, 0, N_dims).to(dtype),
+        dweight_ih.to(dtype), dweight_hh.to(dtype), dbias_ih.to(dtype), dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _behind(
+    v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
+    weight_hh, i, f, g, o, shown,
+) -> tuple:
+    State = 2
+    N = g_2.shape[1]
+    K = x.shape[1]
+    Gate = 4
+    H = g_2.shape[2]
+    P = weight_ih.shape[0]
+    if v_x is None:
+        v_x = g_2.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g_2.new_full((), 0).expand(N, H)
+    if v_c is None:
+        v_c = g_2.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g_2.new_full((), 0).expand(P, K)
+    if v_weight_hh is None:
+        v_weight_hh = g_2.new_full((), 0).expand(P, H)
+    if v_bias_ih is None:
+        v_bias_ih = g_2.new_full((), 0).expand(P)
+    if v_bias_hh is None:
+        v_bias_hh = g_2.new_full((), 0).expand(P)
+    g_hidden = g_2.select(0, 0)
+    g_shown = g_hidden * o
+    g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+    g_gates = g_2.new_zeros(N, Gate, H)
+    g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
+    g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
+    g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
+    g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+    g_pre = g_gates.flatten(1, 2)
+    c_h = g_pre @ v_weight_hh
+    c_x = g_pre @ v_weight_ih
+    c_weight_hh = g_pre.mT @ v_h
+    c_weight_ih = g_pre.mT @ v_x
+    dg_pre = torch.addmm(
+        torch.addmm(
+            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+            x,
+            v_weight_ih.mT,
+        ),
+        v_x,
+        weight_ih.mT,
+    )
+    sum_dg_pre_g_gates_term_5 = (
+        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+            torch.nn.functional.one_hot(
+                g_2.new_tensor(1, dtype=torch.long),
+                Gate,
+            ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
+            i[:, None],
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * g[:, None],
+                1 - i[:, None],
+            ),
+        )
+    ).sum(1)
+    sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+    sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+    dg_shown = torch.addcmul(
+        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
+        sum_dg_pre * shown,
+        1 - o,
+    )
+    v_y = g_2.new_zeros(State, N, H)
+    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+    v_y.select(0, 0).add_(dg_shown * o)
+    c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
+    c_i = g_cell * torch.addcmul(
+        (
+            dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * g[:, None],
+                1 - i[:, None],
+            )
+        ).sum(1),
+        sum_dg_pre_3 * g,
+        i,
+        value=-1,
+    )
+    c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+    c_g = g_cell * i * torch.addcmul(
+        sum_dg_pre_3 * (1 - i),
+        2 * g,
+        dg_pre.unflatten(1, (Gate, H)).select(1, 2),
+        value=-1,
+    )
+    c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+    c_shown = g_hidden * o * torch.addcmul(
+        sum_dg_pre * (1 - o),
+        2 * shown,
+        torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
+        value=-1,
+    )
+    return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
+
+
+@_uncast
+def _pullback(
+    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+) -> tuple:
+    State = 2
+    N = x.shape[0]
+    Gate = 4
+    H = h.shape[1]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(State, N, H)
+    if c_i is None:
+        c_i = x.new_full((), 0).expand(N, H)
+    if c_f is None:
+        c_f = x.new_full((), 0).expand(N, H)
+    if c_g is None:
+        c_g = x.new_full((), 0).expand(N, H)
+    if c_o is None:
+        c_o = x.new_full((), 0).expand(N, H)
+    if c_shown is None:
+        c_shown = x.new_full((), 0).expand(N, H)
+    sum_c_y = c_y.select(0, 0)
+    dcell = (
+        c_y.select(0, 1)
+        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
+    )
+    dgates = x.new_zeros(N, Gate, H)
+    dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
+    dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
+    dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
+    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o))
+    dpre = dgates.flatten(1, 2)
+    dx = dpre @ weight_ih
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    dbias_ih = dpre.sum(0)
+    dc = dcell * f
+    dbias_hh = dbias_ih
+    return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
 @_uncast
 def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     State = 2
@@ -527,12 +960,157 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
 
 
+@_uncast
+def _plain_behind(
+    v_x, v_h, v_c, v_weight_ih, v_weight_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+) -> tuple:
+    State = 2
+    N = g_2.shape[1]
+    K = x.shape[1]
+    Gate = 4
+    H = g_2.shape[2]
+    P = weight_ih.shape[0]
+    if v_x is None:
+        v_x = g_2.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g_2.new_full((), 0).expand(N, H)
+    if v_c is None:
+        v_c = g_2.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g_2.new_full((), 0).expand(P, K)
+    if v_weight_hh is None:
+        v_weight_hh = g_2.new_full((), 0).expand(P, H)
+    g_hidden = g_2.select(0, 0)
+    g_shown = g_hidden * o
+    g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+    g_gates = g_2.new_zeros(N, Gate, H)
+    g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
+    g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
+    g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
+    g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+    g_pre = g_gates.flatten(1, 2)
+    c_h = g_pre @ v_weight_hh
+    c_x = g_pre @ v_weight_ih
+    c_weight_hh = g_pre.mT @ v_h
+    c_weight_ih = g_pre.mT @ v_x
+    dg_pre = torch.addmm(
+        torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
+        v_x,
+        weight_ih.mT,
+    )
+    sum_dg_pre_g_gates_term_5 = (
+        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+            torch.nn.functional.one_hot(
+                g_2.new_tensor(1, dtype=torch.long),
+                Gate,
+            ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
+            i[:, None],
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * g[:, None],
+                1 - i[:, None],
+            ),
+        )
+    ).sum(1)
+    sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+    sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+    dg_shown = torch.addcmul(
+        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
+        sum_dg_pre * shown,
+        1 - o,
+    )
+    v_y = g_2.new_zeros(State, N, H)
+    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+    v_y.select(0, 0).add_(dg_shown * o)
+    c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
+    c_i = g_cell * torch.addcmul(
+        (
+            dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                torch.nn.functional.one_hot(
+                    g_2.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g_2.dtype)[:, None] * g[:, None],
+                1 - i[:, None],
+            )
+        ).sum(1),
+        sum_dg_pre_3 * g,
+        i,
+        value=-1,
+    )
+    c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+    c_g = g_cell * i * torch.addcmul(
+        sum_dg_pre_3 * (1 - i),
+        2 * g,
+        dg_pre.unflatten(1, (Gate, H)).select(1, 2),
+        value=-1,
+    )
+    c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+    c_shown = g_hidden * o * torch.addcmul(
+        sum_dg_pre * (1 - o),
+        2 * shown,
+        torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
+        value=-1,
+    )
+    return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
+
+
+@_uncast
+def _plain_pullback(
+    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+) -> tuple:
+    State = 2
+    N = x.shape[0]
+    Gate = 4
+    H = h.shape[1]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(State, N, H)
+    if c_i is None:
+        c_i = x.new_full((), 0).expand(N, H)
+    if c_f is None:
+        c_f = x.new_full((), 0).expand(N, H)
+    if c_g is None:
+        c_g = x.new_full((), 0).expand(N, H)
+    if c_o is None:
+        c_o = x.new_full((), 0).expand(N, H)
+    if c_shown is None:
+        c_shown = x.new_full((), 0).expand(N, H)
+    sum_c_y = c_y.select(0, 0)
+    dcell = (
+        c_y.select(0, 1)
+        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
+    )
+    dgates = x.new_zeros(N, Gate, H)
+    dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
+    dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
+    dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
+    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o))
+    dpre = dgates.flatten(1, 2)
+    dx = dpre @ weight_ih
+    dh = dpre @ weight_hh
+    dweight_ih = dpre.mT @ x
+    dweight_hh = dpre.mT @ h
+    dc = dcell * f
+    return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
+
+
 class LSTMCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = bias_ih is None and bias_hh is None
         if ctx.plain:
@@ -543,12 +1121,11 @@ class LSTMCellFunction(torch.autograd.Function):
             weight_ih,
             weight_hh,
         )
-            ctx.save_for_backward(behind, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+            ctx.save_for_backward(x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
             ctx.numbers = ()
-            return y, behind
+            return (y, i, f, g, o, shown)
         result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
         ctx.save_for_backward(
-            behind,
             result.x,
             result.h,
             result.c,
@@ -561,21 +1138,31 @@ class LSTMCellFunction(torch.autograd.Function):
             result.shown,
         )
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.i, result.f, result.g, result.o, result.shown)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 7
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = LSTMCellGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = LSTMCellAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1],
@@ -587,25 +1174,45 @@ class LSTMCellFunction(torch.autograd.Function):
         )
 
 
+class LSTMCellGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(
+                vectors[0],
+                vectors[1],
+                vectors[2],
+                vectors[3],
+                vectors[4],
+                dy,
+                *saved,
+                *ctx.numbers,
+            )
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "lstm_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; lstm_cell_atoms(...).y is the same in plain torch,"
+    "lstm_cell: a gradient of it is differentiated again where that cannot be done;"
+    " lstm_cell_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class LSTMCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class LSTMCellCompiled(torch.autograd.Function):
@@ -686,6 +1293,15 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
             f"{Gate}, H = {H}"
         )
     return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

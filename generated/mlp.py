@@ -27,6 +27,44 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
 the chain too.
 
+Differentiated again: where the gradients are multiplied by v_C and so on and added up, and g is
+dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    c_embcat = Sum(bngain*hpreact_inv_std*g_hprebn_term*v_W1, H)
+    dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
+    c_W1 = Sum(bngain*hpreact_inv_std*dg_embcat*g_hprebn_term, N)
+    dg_hprebn = Sum(dg_embcat*W1, K) + Sum(embcat*v_W1, K)
+    sum_dg_hprebn = Sum(dg_hprebn, N)
+    sum_dg_hprebn_g_hprebn_term = Sum(dg_hprebn*g_hprebn_term, N)
+    sum_dg_hprebn_hpreact_xhat = Sum(dg_hprebn*hpreact_xhat, N)
+    dg_h = (1 - h**2)*(bngain*hpreact_inv_std*dg_hprebn + hpreact_xhat*(v_bngain - sum_dg_hprebn_hpreact_xhat*bngain*hpreact_inv_std/(N - 1)) + v_bnbias - sum_dg_hprebn*bngain*hpreact_inv_std/N)
+    c_W2 = Sum(g*dg_h*(loss_probs - OneHot(labels, V))/N, N)
+    dg_logits = Sum(dg_h*W2, H) + Sum(h*v_W2, H) + v_b2
+    v_loss = Sum(dg_logits*(loss_probs - OneHot(labels, V)), N, V)/N
+    c_bngain = sum_dg_hprebn_g_hprebn_term*hpreact_inv_std
+    c_hpreact_inv_std = sum_dg_hprebn_g_hprebn_term*bngain
+    c_hpreact_xhat = g_h*(v_bngain - sum_dg_hprebn_hpreact_xhat*bngain*hpreact_inv_std/(N - 1))*(1 - h**2) - bngain*g_bngain*hpreact_inv_std*dg_hprebn/(N - 1)
+    c_h = Sum(g*v_W2*(loss_probs - OneHot(labels, V))/N, V) - 2*g_h*h*(bngain*hpreact_inv_std*dg_hprebn + hpreact_xhat*(v_bngain - sum_dg_hprebn_hpreact_xhat*bngain*hpreact_inv_std/(N - 1)) + v_bnbias - sum_dg_hprebn*bngain*hpreact_inv_std/N)
+    c_loss_probs = g*dg_logits/N
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dlogits = loss_probs*(c_loss_probs + c_loss/N - Sum(c_loss_probs*loss_probs, V)) - c_loss*OneHot(labels, V)/N
+    dW2 = Sum(dlogits*h, N)
+    db2 = Sum(dlogits, N)
+    dh = c_h + Sum(dlogits*W2, V)
+    dhpreact = dh*(1 - h**2)
+    dbngain = Sum(dhpreact*hpreact_xhat, N)
+    dbnbias = Sum(dhpreact, N)
+    dhprebn = hpreact_inv_std*(c_hpreact_xhat + bngain*dhpreact - (Sum(c_hpreact_xhat, N) + dbnbias*bngain)/N - hpreact_xhat*(c_hpreact_inv_std*hpreact_inv_std + Sum(hpreact_xhat*(c_hpreact_xhat + bngain*dhpreact), N))/(N - 1))
+    dW1 = Sum(dhprebn*embcat, N)
+    dembcat = c_embcat + Sum(dhprebn*W1, H)
+    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
+    db1 = 0
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxTxVxExH =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where K is not E * T: embcat flattens T x E into K.
@@ -43,9 +81,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: mlp_atoms is plain torch, for autograd to any order, for torch.func and for forward
-  mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through mlp_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -56,6 +94,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -83,6 +122,8 @@ def mlp(
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
     (H,), bnbias (H,).
     """
+    if _transformed():
+        return mlp_atoms(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps).loss
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
@@ -481,16 +522,335 @@ def mlp_chain(
     )
 
 
+def mlp_jvp(
+    v_C: Tensor, v_W1: Tensor, v_b1: Tensor, v_W2: Tensor, v_b2: Tensor, v_bngain: Tensor,
+    v_bnbias: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor, bngain: Tensor,
+    embcat: Tensor, hpreact_inv_std: Tensor, hpreact_xhat: Tensor, h: Tensor, loss_probs: Tensor,
+) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_C (V, E), v_W1 (K, H), v_b1 (H,), v_W2 (H, V), v_b2 (V,), v_bngain (H,), v_bnbias
+    (H,), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K),
+    hpreact_inv_std (1, H), hpreact_xhat (N, H), h (N, H), loss_probs (N, V).
+    """
+    _fits("v_C", v_C, "(V, E)", (None, None))
+    dtype = v_C.dtype
+    V, E = v_C.shape
+    _fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
+    K, H = v_W1.shape
+    _fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
+    _fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
+    _fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
+    N = embcat.shape[0]
+    _fits("hpreact_inv_std", hpreact_inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
+    _fits(
+        "hpreact_xhat",
+        hpreact_xhat,
+        "(N, H) with N as in embcat and H as in v_W1",
+        (N, H),
+        dtype,
+        True,
+    )
+    _fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _fits(
+        "loss_probs",
+        loss_probs,
+        "(N, V) with N as in embcat and V as in v_C",
+        (N, V),
+        dtype,
+        True,
+    )
+    contexts = _index("contexts", contexts)
+    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    T = contexts.shape[1]
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs)
+    if K != E * T:
+        raise ValueError(
+            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
+        )
+    if N - 1 == 0:
+        raise ValueError(f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}")
+    if V == 0:
+        raise ValueError(
+            f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
+        )
+    _in_range("contexts", contexts, v_C.shape[0])
+    _in_range("labels", labels, v_C.shape[0])
+    N = contexts.shape[0]
+    V = v_C.shape[0]
+    dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
+    dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
+    sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
+    sum_dg_hprebn_hpreact_xhat = (dg_hprebn * hpreact_xhat).sum(0, keepdim=True)
+    dg_h = torch.ops.aten.tanh_backward(
+        (
+            torch.addcmul(
+                torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
+                v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
+                hpreact_xhat,
+            )
+            - sum_dg_hprebn * bngain * hpreact_inv_std / N
+        ),
+        h,
+    )
+    dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
+    v_loss = (
+        dg_logits * (loss_probs - torch.nn.functional.one_hot(labels, V).to(v_C.dtype))
+    ).sum() / N
+    return v_loss.to(dtype)
+
+
+class MLPSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dC: Tensor  # (V, E)
+    dW1: Tensor  # (K, H)
+    db1: Tensor  # (H,)
+    dW2: Tensor  # (H, V)
+    db2: Tensor  # (V,)
+    dbngain: Tensor  # (H,)
+    dbnbias: Tensor  # (H,)
+
+
+def mlp_double_backward(
+    v_C: Tensor, v_W1: Tensor, v_b1: Tensor, v_W2: Tensor, v_b2: Tensor, v_bngain: Tensor,
+    v_bnbias: Tensor, g: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor,
+    bngain: Tensor, embcat: Tensor, hpreact_inv_std: Tensor, hpreact_xhat: Tensor, h: Tensor,
+    loss_probs: Tensor,
+) -> MLPSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_C (V, E), v_W1 (K, H), v_b1 (H,), v_W2 (H, V), v_b2 (V,), v_bngain (H,), v_bnbias
+    (H,), g (), contexts (N, T), labels (N,), W1 (K, H), W2 (H, V), bngain (H,), embcat (N, K),
+    hpreact_inv_std (1, H), hpreact_xhat (N, H), h (N, H), loss_probs (N, V).
+    """
+    _fits("v_C", v_C, "(V, E)", (None, None))
+    dtype = v_C.dtype
+    V, E = v_C.shape
+    _fits("v_W1", v_W1, "(K, H)", (None, None), dtype, True)
+    K, H = v_W1.shape
+    _fits("v_b1", v_b1, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("v_W2", v_W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _fits("v_b2", v_b2, "(V,) with V as in v_C", (V,), dtype, True)
+    _fits("v_bngain", v_bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("v_bnbias", v_bnbias, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("g", g, "()", (), dtype, True)
+    _fits("W1", W1, "(K, H) with K, H as in v_W1", (K, H), dtype, True)
+    _fits("W2", W2, "(H, V) with H as in v_W1 and V as in v_C", (H, V), dtype, True)
+    _fits("bngain", bngain, "(H,) with H as in v_W1", (H,), dtype, True)
+    _fits("embcat", embcat, "(N, K) with K as in v_W1", (None, K), dtype, True)
+    N = embcat.shape[0]
+    _fits("hpreact_inv_std", hpreact_inv_std, "(1, H) with H as in v_W1", (1, H), dtype, True)
+    _fits(
+        "hpreact_xhat",
+        hpreact_xhat,
+        "(N, H) with N as in embcat and H as in v_W1",
+        (N, H),
+        dtype,
+        True,
+    )
+    _fits("h", h, "(N, H) with N as in embcat and H as in v_W1", (N, H), dtype, True)
+    _fits(
+        "loss_probs",
+        loss_probs,
+        "(N, V) with N as in embcat and V as in v_C",
+        (N, V),
+        dtype,
+        True,
+    )
+    contexts = _index("contexts", contexts)
+    _fits("contexts", contexts, "(N, T) with N as in embcat", (N, None), torch.int64)
+    T = contexts.shape[1]
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in embcat", (N,), torch.int64)
+    v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = _single(v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, W1, W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs)
+    if K != E * T:
+        raise ValueError(
+            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
+        )
+    if N - 1 == 0:
+        raise ValueError(f"mlp: hpreact_var divides by it, but N - 1 is 0 where N = {N}")
+    if V == 0:
+        raise ValueError(
+            f"mlp: loss_logit_maxes takes a maximum along it, but V is 0 where V = {V}"
+        )
+    _in_range("contexts", contexts, v_C.shape[0])
+    _in_range("labels", labels, v_C.shape[0])
+    v_loss, _, _, c_W1, c_W2, c_bngain, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs = _behind(
+        v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain,
+        embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    )
+    dC, dW1, db1, dW2, db2, dbngain, dbnbias = _pullback(
+        None, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs, contexts, labels, W1,
+        W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    )
+    dW1 = dW1 + c_W1
+    dW2 = dW2 + c_W2
+    dbngain = dbngain + c_bngain
+    return MLPSecond(
+        v_loss.to(dtype), dC.to(dtype), dW1.to(dtype), db1.to(dtype), dW2.to(dtype), db2.to(dtype),
+        dbngain.to(dtype), dbnbias.to(dtype),
+    )
+
+
+@_uncast
+def _behind(
+    v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain, embcat,
+    hpreact_inv_std, hpreact_xhat, h, loss_probs,
+) -> tuple:
+    N = contexts.shape[0]
+    V = W2.shape[1]
+    E = v_C.shape[1]
+    K = W1.shape[0]
+    H = W1.shape[1]
+    if v_C is None:
+        v_C = g.new_full((), 0).expand(V, E)
+    if v_W1 is None:
+        v_W1 = g.new_full((), 0).expand(K, H)
+    if v_b1 is None:
+        v_b1 = g.new_full((), 0).expand(H)
+    if v_W2 is None:
+        v_W2 = g.new_full((), 0).expand(H, V)
+    if v_b2 is None:
+        v_b2 = g.new_full((), 0).expand(V)
+    if v_bngain is None:
+        v_bngain = g.new_full((), 0).expand(H)
+    if v_bnbias is None:
+        v_bnbias = g.new_full((), 0).expand(H)
+    g_logits = g / N * loss_probs
+    g_logits.scatter_add_(1, labels.unsqueeze(1), (-g / N).expand(N, 1))
+    g_h = g_logits @ W2.mT
+    g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
+    g_bngain = (g_hpreact * hpreact_xhat).sum(0, keepdim=True)
+    g_bnbias = g_hpreact.sum(0, keepdim=True)
+    g_hprebn_term = torch.addcmul(
+        g_hpreact - g_bnbias / N,
+        g_bngain / (N - 1),
+        hpreact_xhat,
+        value=-1,
+    )
+    c_embcat = (bngain * hpreact_inv_std * g_hprebn_term) @ v_W1.mT
+    dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
+    c_W1 = dg_embcat.mT @ (bngain * hpreact_inv_std * g_hprebn_term)
+    dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
+    sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
+    sum_dg_hprebn_g_hprebn_term = (dg_hprebn * g_hprebn_term).sum(0)
+    sum_dg_hprebn_hpreact_xhat = (dg_hprebn * hpreact_xhat).sum(0, keepdim=True)
+    dg_h = torch.ops.aten.tanh_backward(
+        (
+            torch.addcmul(
+                torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
+                v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
+                hpreact_xhat,
+            )
+            - sum_dg_hprebn * bngain * hpreact_inv_std / N
+        ),
+        h,
+    )
+    c_W2 = g / N * (dg_h.mT @ (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
+    dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
+    v_loss = (
+        dg_logits * (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
+    ).sum() / N
+    c_bngain = sum_dg_hprebn_g_hprebn_term * hpreact_inv_std[0]
+    c_hpreact_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
+    c_hpreact_xhat = torch.addcmul(
+        torch.ops.aten.tanh_backward(
+            (v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1)) * g_h,
+            h,
+        ),
+        bngain * g_bngain * hpreact_inv_std / (N - 1),
+        dg_hprebn,
+        value=-1,
+    )
+    c_h = torch.addcmul(
+        g / N * ((loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
+        2 * g_h * h,
+        (
+            torch.addcmul(
+                torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
+                v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
+                hpreact_xhat,
+            )
+            - sum_dg_hprebn * bngain * hpreact_inv_std / N
+        ),
+        value=-1,
+    )
+    c_loss_probs = g / N * dg_logits
+    return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs)
+
+
+@_uncast
+def _pullback(
+    c_loss, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs, contexts, labels, W1,
+    W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+) -> tuple:
+    N = contexts.shape[0]
+    V = W2.shape[1]
+    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
+        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
+    E = W1.shape[0] // contexts.shape[1]
+    K = W1.shape[0]
+    H = W1.shape[1]
+    if c_loss is None:
+        c_loss = W1.new_full((), 0)
+    if c_embcat is None:
+        c_embcat = W1.new_full((), 0).expand(N, K)
+    if c_hpreact_inv_std is None:
+        c_hpreact_inv_std = W1.new_full((), 0).expand(1, H)
+    if c_hpreact_xhat is None:
+        c_hpreact_xhat = W1.new_full((), 0).expand(N, H)
+    if c_h is None:
+        c_h = W1.new_full((), 0).expand(N, H)
+    if c_loss_probs is None:
+        c_loss_probs = W1.new_full((), 0).expand(N, V)
+    dlogits = loss_probs * (
+        c_loss_probs + c_loss / N - (c_loss_probs * loss_probs).sum(1, keepdim=True)
+    )
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+    dW2 = h.mT @ dlogits
+    db2 = dlogits.sum(0)
+    dh = torch.addmm(c_h, dlogits, W2.mT)
+    dhpreact = torch.ops.aten.tanh_backward(dh, h)
+    dbngain = (dhpreact * hpreact_xhat).sum(0)
+    dbnbias = dhpreact.sum(0)
+    dhprebn = hpreact_inv_std * torch.addcmul(
+        (
+            torch.addcmul(c_hpreact_xhat, bngain, dhpreact)
+            - torch.addcmul(c_hpreact_xhat.sum(0, keepdim=True), dbnbias, bngain) / N
+        ),
+        torch.addcmul(
+            (hpreact_xhat * torch.addcmul(c_hpreact_xhat, bngain, dhpreact)).sum(0, keepdim=True),
+            c_hpreact_inv_std,
+            hpreact_inv_std,
+        ) / (N - 1),
+        hpreact_xhat,
+        value=-1,
+    )
+    dW1 = embcat.mT @ dhprebn
+    dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
+    dC = W1.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
+    db1 = W1.new_zeros(H)
+    return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)
+
+
 class MLPFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
         ctx.save_for_backward(
-            behind,
             result.contexts,
             result.labels,
             result.W1,
@@ -503,18 +863,26 @@ class MLPFunction(torch.autograd.Function):
             result.loss_probs,
         )
         ctx.numbers = ()
-        return result.loss, behind
+        return (
+            result.loss,
+            result.embcat,
+            result.hpreact_inv_std,
+            result.hpreact_xhat,
+            result.h,
+            result.loss_probs,
+        )
 
     @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
             return (None,) * 10
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = MLPGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = MLPAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             None,
             None,
@@ -529,25 +897,29 @@ class MLPFunction(torch.autograd.Function):
         )
 
 
+class MLPGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
 _REFUSAL = (
-    "mlp: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; mlp_atoms(...).loss is the same in plain torch,"
+    "mlp: a gradient of it is differentiated again where that cannot be done;"
+    " mlp_atoms(...).loss is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class MLPAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class MLPCompiled(torch.autograd.Function):
@@ -616,6 +988,15 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
     if not eps > 0:
         raise ValueError(f"mlp: eps must be above 0, got {eps}")
     return dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _in_range(name, index, *lengths) -> None:

@@ -18,6 +18,15 @@ Where weight is left out, and no entry of labels is ignored, derived and proved 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logprobs and so on and added up,
+and g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
+inputs:
+
+    v_losses = -Kept(labels)*Sum(weight*OneHot(labels, C)*v_logprobs, C)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - TypeError where labels is not of integers.
@@ -31,9 +40,9 @@ At the edges:
   of any that the one computed in holds; ValueError for shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: nll_none_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through nll_none_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -44,6 +53,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -56,6 +66,8 @@ def nll_none(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
+    if _transformed():
+        return nll_none_atoms(logprobs, labels, weight, ignore_index).losses
     dtype, S_dims, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
@@ -204,6 +216,88 @@ def nll_none_chain(
     return NLLNoneChain(_restored(dlosses, 1, S_dims), _restored(dlogprobs, 2, S_dims))
 
 
+def nll_none_jvp(v_logprobs: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor) -> Tensor:
+    """The tangent of losses, from those of the inputs and what the forward saved.
+
+    Shapes: v_logprobs (N, C, *S), labels (N, *S), labels_kept (N, *S), weight (C,).
+    """
+    _fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
+    dtype = v_logprobs.dtype
+    N, C, *S_dims = v_logprobs.shape
+    _fits(
+        "labels_kept",
+        labels_kept,
+        "(N, *S) with N, S as in v_logprobs",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
+    v_logprobs, labels_kept = _single(v_logprobs, labels_kept)
+    if len(S_dims) != 1:
+        v_logprobs, = _merged(2, 0, v_logprobs)
+        labels, labels_kept = _merged(1, 0, labels, labels_kept)
+    v_losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    return _restored(v_losses, 1, S_dims).to(dtype)
+
+
+class NLLNoneSecond(NamedTuple):
+    v_losses: Tensor  # (N, *S)
+    dlogprobs: None  # (N, C, *S)
+
+
+def nll_none_double_backward(
+    v_logprobs: Tensor, g: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
+) -> NLLNoneSecond:
+    """The gradients by g, which is dlosses, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logprobs (N, C, *S), g (N, *S), labels (N, *S), labels_kept (N, *S), weight (C,).
+    """
+    _fits("v_logprobs", v_logprobs, "(N, C, *S)", (None, None, ...))
+    dtype = v_logprobs.dtype
+    N, C, *S_dims = v_logprobs.shape
+    _fits("g", g, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), dtype, True)
+    _fits(
+        "labels_kept",
+        labels_kept,
+        "(N, *S) with N, S as in v_logprobs",
+        (N, *S_dims),
+        dtype,
+        True,
+    )
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N, *S) with N, S as in v_logprobs", (N, *S_dims), torch.int64)
+    weight = _as_number("weight", weight, dtype)
+    _fits("weight", weight, "(C,) with C as in v_logprobs", (C,), weight.dtype)
+    v_logprobs, g, labels_kept = _single(v_logprobs, g, labels_kept)
+    if len(S_dims) != 1:
+        v_logprobs, = _merged(2, 0, v_logprobs)
+        g, labels, labels_kept = _merged(1, 0, g, labels, labels_kept)
+    v_losses, _, _, _ = _behind(v_logprobs, g, labels, labels_kept, weight)
+    return NLLNoneSecond(_restored(v_losses, 1, S_dims).to(dtype), None)
+
+
+def _behind(v_logprobs, g, labels, labels_kept, weight) -> tuple:
+    N = g.shape[0]
+    C = weight.shape[0]
+    S = g.shape[1]
+    if v_logprobs is None:
+        v_logprobs = g.new_full((), 0).expand(N, C, S)
+    v_losses = -torch.where(
+        labels_kept != 0,
+        weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
+        0,
+    )
+    return (v_losses, None, None, None)
+
+
 def _plain_forward(logprobs, labels) -> tuple:
     C = logprobs.shape[1]
     losses = -logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
@@ -218,59 +312,85 @@ def _plain_backward(dlosses, labels, C) -> tuple:
     return (dlogprobs,)
 
 
+def _plain_behind(v_logprobs, g, labels, C) -> tuple:
+    N = g.shape[0]
+    S = g.shape[1]
+    if v_logprobs is None:
+        v_logprobs = g.new_full((), 0).expand(N, C, S)
+    v_losses = -v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
+    return (v_losses, None)
+
+
 class NLLNoneFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, logprobs, labels, weight, ignore_index):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = weight is None and _all_count(labels, ignore_index, logprobs.shape[1])
         if ctx.plain:
             losses, labels, C = _plain_forward(logprobs, labels)
-            ctx.save_for_backward(behind, labels)
+            ctx.save_for_backward(labels)
             ctx.numbers = (C,)
-            return losses, behind
+            return (losses,)
         result = _forward(logprobs, labels, weight, ignore_index)
-        ctx.save_for_backward(behind, result.labels, result.labels_kept, result.weight)
+        ctx.save_for_backward(result.labels, result.labels_kept, result.weight)
         ctx.numbers = ()
-        return result.losses, behind
+        return (result.losses,)
 
     @staticmethod
-    def backward(ctx, dlosses, _):
+    def backward(ctx, dlosses, *cotangents):
+        saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 4
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dlosses):
+            gradients = NLLNoneGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dlosses, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = NLLNoneAgain.apply(behind, dlosses)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], None, None, None)
 
 
+class NLLNoneGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dlosses, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dlosses, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dlosses, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "nll_none: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; nll_none_atoms(...).losses is the same in plain torch,"
+    "nll_none: a gradient of it is differentiated again where that cannot be done;"
+    " nll_none_atoms(...).losses is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class NLLNoneAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dlosses):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class NLLNoneCompiled(torch.autograd.Function):
@@ -330,6 +450,15 @@ def _without_gradient(name, tensor) -> None:
             f"nll_none: {name} requires a gradient, and none is derived for it: pass"
             f" {name}.detach()"
         )
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

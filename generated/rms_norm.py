@@ -21,6 +21,23 @@ Where gain is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_v_x_x = Sum(v_x*x, C)
+    v_y = inv_rms*(gain*v_x + x*(v_gain - sum_v_x_x*gain*inv_rms**2/C))
+    c_x = inv_rms*(g*(v_gain - sum_v_x_x*gain*inv_rms**2/C) - g_x_sum*inv_rms**2*v_x/C)
+    c_gain = Sum(inv_rms*g*(v_x - sum_v_x_x*inv_rms**2*x/C), N)
+    c_inv_rms = Sum(v_gain*g*x, C) + Sum(v_x*(gain*g - g_x_sum*inv_rms**2*x/C), C) - 2*sum_v_x_x*g_x_sum*inv_rms**2/C
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dx = inv_rms*(gain*c_y - inv_rms**2*x*(c_inv_rms + Sum(gain*c_y*x, C))/C)
+    dgain = Sum(inv_rms*c_y*x, N)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where C is 0: square divides by it.
@@ -32,9 +49,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: rms_norm_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through rms_norm_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -45,6 +62,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -54,6 +72,8 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
 
     Shapes: x (*N, C), gain (C,).
     """
+    if _transformed():
+        return rms_norm_atoms(x, gain, eps).y
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
     y = RMSNormFunction.apply(x, gain, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -204,6 +224,105 @@ def rms_norm_chain(
     )
 
 
+def rms_norm_jvp(v_x: Tensor, v_gain: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, C), v_gain (C,), x (*N, C), gain (C,), inv_rms (*N, 1).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    v_x, v_gain, x, gain, inv_rms = _single(v_x, v_gain, x, gain, inv_rms)
+    if len(N_dims) != 1:
+        v_x, x, inv_rms = _merged(0, -1, v_x, x, inv_rms)
+    C = v_x.shape[1]
+    sum_v_x_x = (v_x * x).sum(1, keepdim=True)
+    v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class RMSNormSecond(NamedTuple):
+    v_y: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+    dgain: Tensor  # (C,)
+
+
+def rms_norm_double_backward(
+    v_x: Tensor, v_gain: Tensor, g: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor,
+) -> RMSNormSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, C), v_gain (C,), g (*N, C), x (*N, C), gain (C,), inv_rms (*N, 1).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("v_gain", v_gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("x", x, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("gain", gain, "(C,) with C as in v_x", (C,), dtype, True)
+    _fits("inv_rms", inv_rms, "(*N, 1) with N as in v_x", (*N_dims, 1), dtype, True)
+    v_x, v_gain, g, x, gain, inv_rms = _single(v_x, v_gain, g, x, gain, inv_rms)
+    if len(N_dims) != 1:
+        v_x, g, x, inv_rms = _merged(0, -1, v_x, g, x, inv_rms)
+    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms)
+    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms)
+    dx = dx + c_x
+    dgain = dgain + c_gain
+    return RMSNormSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype), dgain.to(dtype),
+    )
+
+
+def _behind(v_x, v_gain, g, x, gain, inv_rms) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    if v_gain is None:
+        v_gain = g.new_full((), 0).expand(C)
+    g_xhat = gain * g
+    g_x_sum = (g_xhat * x).sum(1, keepdim=True)
+    sum_v_x_x = (v_x * x).sum(1, keepdim=True)
+    v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
+    c_x = inv_rms * torch.addcmul(
+        g * (v_gain - sum_v_x_x * gain * inv_rms ** 2 / C),
+        g_x_sum * inv_rms ** 2 / C,
+        v_x,
+        value=-1,
+    )
+    c_gain = (inv_rms * g * torch.addcmul(v_x, sum_v_x_x * inv_rms ** 2 / C, x, value=-1)).sum(0)
+    c_inv_rms = (
+        (v_gain * g * x).sum(1, keepdim=True)
+        + (
+            v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
+        ).sum(1, keepdim=True)
+        - 2 * sum_v_x_x * g_x_sum * inv_rms ** 2 / C
+    )
+    return (v_y, c_x, c_gain, c_inv_rms)
+
+
+def _pullback(c_y, c_inv_rms, x, gain, inv_rms) -> tuple:
+    N = x.shape[0]
+    C = x.shape[1]
+    if c_y is None:
+        c_y = x.new_full((), 0).expand(N, C)
+    if c_inv_rms is None:
+        c_inv_rms = x.new_full((), 0).expand(N, 1)
+    dx = inv_rms * torch.addcmul(
+        gain * c_y,
+        inv_rms ** 2 * (c_inv_rms + (gain * c_y * x).sum(1, keepdim=True)) / C,
+        x,
+        value=-1,
+    )
+    dgain = (inv_rms * c_y * x).sum(0)
+    return (dx, dgain)
+
+
 def _plain_forward(x, eps) -> tuple:
     C = x.shape[1]
     square = (x ** 2).sum(1, keepdim=True) / C
@@ -219,59 +338,110 @@ def _plain_backward(dy, inv_rms, y) -> tuple:
     return (dx, None)
 
 
+def _plain_behind(v_x, g, inv_rms, y) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    g_x_sum = (g * y).sum(1, keepdim=True)
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    v_y = inv_rms * torch.addcmul(v_x, sum_v_x_y / C, y, value=-1)
+    c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
+    c_y = -sum_v_x_y * inv_rms / C * g - g_x_sum * inv_rms / C * v_x
+    return (v_y, c_inv_rms, c_y)
+
+
+def _plain_pullback(c_y, c_inv_rms, inv_rms, y) -> tuple:
+    N = inv_rms.shape[0]
+    C = y.shape[1]
+    if c_y is None:
+        c_y = inv_rms.new_full((), 0).expand(N, C)
+    if c_inv_rms is None:
+        c_inv_rms = inv_rms.new_full((), 0).expand(N, 1)
+    dx = inv_rms * torch.addcmul(
+        c_y,
+        torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_rms, inv_rms) / C,
+        y,
+        value=-1,
+    )
+    return (dx, None)
+
+
 class RMSNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, gain, eps):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = gain is None
         if ctx.plain:
             y, inv_rms = _plain_forward(x, eps)
-            ctx.save_for_backward(behind, inv_rms, y)
+            ctx.save_for_backward(inv_rms, y)
             ctx.numbers = ()
-            return y, behind
+            return (y, inv_rms)
         result = _forward(x, gain, eps)
-        ctx.save_for_backward(behind, result.x, result.gain, result.inv_rms)
+        ctx.save_for_backward(result.x, result.gain, result.inv_rms)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y, result.inv_rms)
 
     @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            if ctx.plain:
+                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+            else:
+                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
             return (None,) * 3
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = RMSNormGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = RMSNormAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (gradients[0], gradients[1] if ctx.needs_input_grad[1] else None, None)
 
 
+class RMSNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "rms_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; rms_norm_atoms(...).y is the same in plain torch,"
+    "rms_norm: a gradient of it is differentiated again where that cannot be done;"
+    " rms_norm_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class RMSNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class RMSNormCompiled(torch.autograd.Function):
@@ -313,6 +483,15 @@ def _arguments(x, gain, eps) -> tuple:
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
     return dtype, N_dims, x, gain, eps
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

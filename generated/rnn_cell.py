@@ -29,6 +29,20 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
 3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    c_h = Sum(g_pre[N, J]*v_weight_hh[J, H], J)
+    c_x = Sum(g_pre*v_weight_ih, H)
+    c_weight_hh = Sum(g_pre*v_h[N, J], N)
+    c_weight_ih = Sum(g_pre*v_x, N)
+    dg_pre = Sum(h[N, J]*v_weight_hh, J) + Sum(v_h[N, J]*weight_hh, J) + Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_hh + v_bias_ih
+    v_y = dg_pre*(1 - y**2)
+    c_y = -2*dg_pre*g*y
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
+3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -39,9 +53,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: rnn_cell_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through rnn_cell_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -52,6 +66,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -78,6 +93,8 @@ def rnn_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
+    if _transformed():
+        return rnn_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -257,6 +274,152 @@ def rnn_cell_chain(
     )
 
 
+def rnn_cell_jvp(
+    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
+    v_bias_hh: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
+) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
+    v_bias_hh (H,), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits(
+        "v_weight_ih",
+        v_weight_ih,
+        "(H, K) with H as in v_h and K as in v_x",
+        (H, K),
+        dtype,
+        True,
+    )
+    _fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("weight_ih", weight_ih, "(H, K) with H as in v_h and K as in v_x", (H, K), dtype, True)
+    _fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y = _single(v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, x, h, weight_ih, weight_hh, y)
+    if len(N_dims) != 1:
+        v_x, v_h, x, h, y = _merged(0, -1, v_x, v_h, x, h, y)
+    dg_pre = torch.addmm(
+        torch.addmm(
+            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+            x,
+            v_weight_ih.mT,
+        ),
+        v_x,
+        weight_ih.mT,
+    )
+    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class RNNCellSecond(NamedTuple):
+    v_y: Tensor  # (*N, H)
+    dx: Tensor  # (*N, K)
+    dh: Tensor  # (*N, H)
+    dweight_ih: Tensor  # (H, K)
+    dweight_hh: Tensor  # (H, H)
+    dbias_ih: Tensor  # (H,)
+    dbias_hh: Tensor  # (H,)
+
+
+def rnn_cell_double_backward(
+    v_x: Tensor, v_h: Tensor, v_weight_ih: Tensor, v_weight_hh: Tensor, v_bias_ih: Tensor,
+    v_bias_hh: Tensor, g: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
+    y: Tensor,
+) -> RNNCellSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, K), v_h (*N, H), v_weight_ih (H, K), v_weight_hh (H, H), v_bias_ih (H,),
+    v_bias_hh (H,), g (*N, H), x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), y (*N, H).
+    """
+    _fits("v_x", v_x, "(*N, K)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, K = v_x.shape
+    _fits("v_h", v_h, "(*N, H) with N as in v_x", (*N_dims, None), dtype, True)
+    *_, H = v_h.shape
+    _fits(
+        "v_weight_ih",
+        v_weight_ih,
+        "(H, K) with H as in v_h and K as in v_x",
+        (H, K),
+        dtype,
+        True,
+    )
+    _fits("v_weight_hh", v_weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _fits("v_bias_ih", v_bias_ih, "(H,) with H as in v_h", (H,), dtype, True)
+    _fits("v_bias_hh", v_bias_hh, "(H,) with H as in v_h", (H,), dtype, True)
+    _fits("g", g, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("x", x, "(*N, K) with N, K as in v_x", (*N_dims, K), dtype, True)
+    _fits("h", h, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    _fits("weight_ih", weight_ih, "(H, K) with H as in v_h and K as in v_x", (H, K), dtype, True)
+    _fits("weight_hh", weight_hh, "(H, H) with H as in v_h", (H, H), dtype, True)
+    _fits("y", y, "(*N, H) with N as in v_x and H as in v_h", (*N_dims, H), dtype, True)
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y = _single(v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y)
+    if len(N_dims) != 1:
+        v_x, v_h, g, x, h, y = _merged(0, -1, v_x, v_h, g, x, h, y)
+    v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y = _behind(
+        v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
+    )
+    dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _backward(
+        c_y, x, h, weight_ih, weight_hh, y, (True,) * 6,
+    )
+    dx = dx + c_x
+    dh = dh + c_h
+    dweight_ih = dweight_ih + c_weight_ih
+    dweight_hh = dweight_hh + c_weight_hh
+    return RNNCellSecond(
+        _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
+        _restored(dh, 0, N_dims).to(dtype), dweight_ih.to(dtype), dweight_hh.to(dtype),
+        dbias_ih.to(dtype), dbias_hh.to(dtype),
+    )
+
+
+@_uncast
+def _behind(
+    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
+) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    H = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g.new_full((), 0).expand(H, K)
+    if v_weight_hh is None:
+        v_weight_hh = g.new_full((), 0).expand(H, H)
+    if v_bias_ih is None:
+        v_bias_ih = g.new_full((), 0).expand(H)
+    if v_bias_hh is None:
+        v_bias_hh = g.new_full((), 0).expand(H)
+    g_pre = torch.ops.aten.tanh_backward(g, y)
+    c_h = g_pre @ v_weight_hh
+    c_x = g_pre @ v_weight_ih
+    c_weight_hh = g_pre.mT @ v_h
+    c_weight_ih = g_pre.mT @ v_x
+    dg_pre = torch.addmm(
+        torch.addmm(
+            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+            x,
+            v_weight_ih.mT,
+        ),
+        v_x,
+        weight_ih.mT,
+    )
+    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
+    c_y = -2 * dg_pre * g * y
+    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
+
+
 @_uncast
 def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
     pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
@@ -279,44 +442,71 @@ def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
     return (dx, dh, dweight_ih, dweight_hh, None, None)
 
 
+@_uncast
+def _plain_behind(v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y) -> tuple:
+    N = g.shape[0]
+    K = x.shape[1]
+    H = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, K)
+    if v_h is None:
+        v_h = g.new_full((), 0).expand(N, H)
+    if v_weight_ih is None:
+        v_weight_ih = g.new_full((), 0).expand(H, K)
+    if v_weight_hh is None:
+        v_weight_hh = g.new_full((), 0).expand(H, H)
+    g_pre = torch.ops.aten.tanh_backward(g, y)
+    c_h = g_pre @ v_weight_hh
+    c_x = g_pre @ v_weight_ih
+    c_weight_hh = g_pre.mT @ v_h
+    c_weight_ih = g_pre.mT @ v_x
+    dg_pre = torch.addmm(
+        torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
+        v_x,
+        weight_ih.mT,
+    )
+    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
+    c_y = -2 * dg_pre * g * y
+    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
+
+
 class RNNCellFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
+    """
 
     @staticmethod
     def forward(ctx, x, h, weight_ih, weight_hh, bias_ih, bias_hh):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
         ctx.set_materialize_grads(False)
         ctx.plain = bias_ih is None and bias_hh is None
         if ctx.plain:
             y, x, h, weight_ih, weight_hh = _plain_forward(x, h, weight_ih, weight_hh)
-            ctx.save_for_backward(behind, x, h, weight_ih, weight_hh, y)
+            ctx.save_for_backward(x, h, weight_ih, weight_hh, y)
             ctx.numbers = ()
-            return y, behind
+            return (y,)
         result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        ctx.save_for_backward(
-            behind,
-            result.x,
-            result.h,
-            result.weight_ih,
-            result.weight_hh,
-            result.y,
-        )
+        ctx.save_for_backward(result.x, result.h, result.weight_ih, result.weight_hh, result.y)
         ctx.numbers = ()
-        return result.y, behind
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, dy, _):
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 6
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = RNNCellGradient.apply(
+                ctx.plain,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
+        else:
             if ctx.plain:
                 gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
             else:
                 gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = RNNCellAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
         return (
             gradients[0],
             gradients[1],
@@ -327,25 +517,44 @@ class RNNCellFunction(torch.autograd.Function):
         )
 
 
+class RNNCellGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, plain, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.plain = plain
+        ctx.numbers = numbers
+        if ctx.plain:
+            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        if ctx.plain:
+            gradients = _plain_behind(
+                vectors[0],
+                vectors[1],
+                vectors[2],
+                vectors[3],
+                dy,
+                *saved,
+                *ctx.numbers,
+            )
+        else:
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, None, *gradients)
+
+
 _REFUSAL = (
-    "rnn_cell: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; rnn_cell_atoms(...).y is the same in plain torch,"
+    "rnn_cell: a gradient of it is differentiated again where that cannot be done;"
+    " rnn_cell_atoms(...).y is the same in plain torch,"
     " which autograd differentiates to any order"
 )
-
-
-class RNNCellAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
-    """
-
-    @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
 
 
 class RNNCellCompiled(torch.autograd.Function):
@@ -415,6 +624,15 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     if len(N_dims) != 1:
         x, h = _merged(0, -1, x, h)
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -16,6 +16,17 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    s_again_again = 1/(exp(-x) + 1)
+    g_x_term_2_again = x*(1 - s_again_again) + 1
+    v_y = g_x_term_2_again*s_again_again*v_x
+    c_x = s_again_again*g*v_x*((1 - s_again_again)*(g_x_term_2_again - s_again_again*x) + 1 - s_again_again)
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
+every size by the derivative of indexed sums.
+
 At the edges:
 
 - N stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -24,9 +35,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: silu_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through silu_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +47,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +57,8 @@ def silu(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
+    if _transformed():
+        return silu_atoms(x).y
     dtype, N_dims, x = _arguments(x)
     y = SiluFunction.apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -139,50 +153,109 @@ def silu_chain(dy: Tensor, x: Tensor, s: Tensor, y: Tensor) -> SiluChain:
     return SiluChain(_restored(ds, 0, N_dims), _restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
 
 
+def silu_jvp(v_x: Tensor, x: Tensor) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N,), x (*N,).
+    """
+    _fits("v_x", v_x, "(*N,)", (...,))
+    dtype = v_x.dtype
+    *N_dims, = v_x.shape
+    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, x = _single(v_x, x)
+    if len(N_dims) != 1:
+        v_x, x = _merged(0, 0, v_x, x)
+    s_again_again = torch.sigmoid(x)
+    g_x_term_2_again = x * (1 - s_again_again) + 1
+    v_y = g_x_term_2_again * s_again_again * v_x
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class SiluSecond(NamedTuple):
+    v_y: Tensor  # (*N,)
+    dx: Tensor  # (*N,)
+
+
+def silu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> SiluSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N,), g (*N,), x (*N,).
+    """
+    _fits("v_x", v_x, "(*N,)", (...,))
+    dtype = v_x.dtype
+    *N_dims, = v_x.shape
+    _fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("x", x, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    v_x, g, x = _single(v_x, g, x)
+    if len(N_dims) != 1:
+        v_x, g, x = _merged(0, 0, v_x, g, x)
+    v_y, c_x = _behind(v_x, g, x)
+    return SiluSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
+
+
+def _behind(v_x, g, x) -> tuple:
+    N = g.shape[0]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N)
+    s_again_again = torch.sigmoid(x)
+    g_x_term_2_again = x * (1 - s_again_again) + 1
+    v_y = g_x_term_2_again * s_again_again * v_x
+    c_x = s_again_again * g * v_x * (
+        (1 - s_again_again) * torch.addcmul(g_x_term_2_again, s_again_again, x, value=-1)
+        + 1
+        - s_again_again
+    )
+    return (v_y, c_x)
+
+
 class SiluFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(behind, result.x)
-        ctx.numbers = ()
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 1
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = SiluAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0],)
-
-
-_REFUSAL = (
-    "silu: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; silu_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class SiluAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        result = _forward(x)
+        ctx.save_for_backward(result.x)
+        ctx.numbers = ()
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if dy is None:
+            return (None,) * 1
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = SiluGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        return (gradients[0],)
+
+
+class SiluGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "silu: a gradient of it is differentiated again where that cannot be done;"
+    " silu_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class SiluCompiled(torch.autograd.Function):
@@ -219,6 +292,15 @@ def _arguments(x) -> tuple:
     if len(N_dims) != 1:
         x, = _merged(0, 0, x)
     return dtype, N_dims, x
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

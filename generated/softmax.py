@@ -15,6 +15,16 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    sum_v_x_y = Sum(v_x*y, C)
+    v_y = y*(v_x - sum_v_x_y)
+    c_y = g_x_term*v_x - sum_v_x_y*g
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: exp_x_shifted takes a maximum along it.
@@ -24,9 +34,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: softmax_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through softmax_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +46,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +56,8 @@ def softmax(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
+    if _transformed():
+        return softmax_atoms(x).y
     dtype, N_dims, x = _arguments(x)
     y = SoftmaxFunction.apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -137,50 +150,114 @@ def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
     return SoftmaxChain(_restored(dy, 0, N_dims), _restored(dx, 0, N_dims))
 
 
+def softmax_jvp(v_x: Tensor, y: Tensor) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, C), y (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, y = _single(v_x, y)
+    if len(N_dims) != 1:
+        v_x, y = _merged(0, -1, v_x, y)
+    if C == 0:
+        raise ValueError(
+            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    v_y = y * (v_x - sum_v_x_y)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class SoftmaxSecond(NamedTuple):
+    v_y: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+
+
+def softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SoftmaxSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, C), g (*N, C), y (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("g", g, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    _fits("y", y, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, y = _single(v_x, g, y)
+    if len(N_dims) != 1:
+        v_x, g, y = _merged(0, -1, v_x, g, y)
+    if C == 0:
+        raise ValueError(
+            f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
+        )
+    v_y, c_y = _behind(v_x, g, y)
+    dx, = _backward(c_y, y)
+    return SoftmaxSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
+
+
+def _behind(v_x, g, y) -> tuple:
+    N = g.shape[0]
+    C = g.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    g_x_term = g - (g * y).sum(1, keepdim=True)
+    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    v_y = y * (v_x - sum_v_x_y)
+    c_y = torch.addcmul(g_x_term * v_x, sum_v_x_y, g, value=-1)
+    return (v_y, c_y)
+
+
 class SoftmaxFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x)
-        ctx.save_for_backward(behind, result.y)
-        ctx.numbers = ()
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 1
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = SoftmaxAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0],)
-
-
-_REFUSAL = (
-    "softmax: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; softmax_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class SoftmaxAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        result = _forward(x)
+        ctx.save_for_backward(result.y)
+        ctx.numbers = ()
+        return (result.y,)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if dy is None:
+            return (None,) * 1
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = SoftmaxGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        return (gradients[0],)
+
+
+class SoftmaxGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "softmax: a gradient of it is differentiated again where that cannot be done;"
+    " softmax_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class SoftmaxCompiled(torch.autograd.Function):
@@ -221,6 +298,15 @@ def _arguments(x) -> tuple:
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
     return dtype, N_dims, x
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

@@ -15,6 +15,19 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
+g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+
+    v_loss = Sum(v_logits*(probs - OneHot(labels, C)), C, N)/N
+    c_probs = g*v_logits/N
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dlogits = probs*(c_probs + c_loss/N - Sum(c_probs*probs, C)) - c_loss*OneHot(labels, C)/N
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - ValueError where C is 0: logit_maxes takes a maximum along it.
@@ -25,9 +38,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: softmax_nll_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through softmax_nll_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -36,6 +49,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -45,6 +59,8 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,).
     """
+    if _transformed():
+        return softmax_nll_atoms(logits, labels).loss
     dtype, logits, labels = _arguments(logits, labels)
     try:
         loss = SoftmaxNLLFunction.apply(logits, labels)[0]
@@ -209,50 +225,133 @@ def softmax_nll_chain(
     )
 
 
+def softmax_nll_jvp(v_logits: Tensor, labels: Tensor, probs: Tensor) -> Tensor:
+    """The tangent of loss, from those of the inputs and what the forward saved.
+
+    Shapes: v_logits (N, C), labels (N,), probs (N, C).
+    """
+    _fits("v_logits", v_logits, "(N, C)", (None, None))
+    dtype = v_logits.dtype
+    N, C = v_logits.shape
+    _fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
+    v_logits, probs = _single(v_logits, probs)
+    if C == 0:
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
+        )
+    _in_range("labels", labels, v_logits.shape[1])
+    N = v_logits.shape[0]
+    C = v_logits.shape[1]
+    v_loss = (
+        v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(v_logits.dtype))
+    ).sum() / N
+    return v_loss.to(dtype)
+
+
+class SoftmaxNLLSecond(NamedTuple):
+    v_loss: Tensor  # ()
+    dlogits: Tensor  # (N, C)
+
+
+def softmax_nll_double_backward(
+    v_logits: Tensor, g: Tensor, labels: Tensor, probs: Tensor,
+) -> SoftmaxNLLSecond:
+    """The gradients by g, which is dloss, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_logits (N, C), g (), labels (N,), probs (N, C).
+    """
+    _fits("v_logits", v_logits, "(N, C)", (None, None))
+    dtype = v_logits.dtype
+    N, C = v_logits.shape
+    _fits("g", g, "()", (), dtype, True)
+    _fits("probs", probs, "(N, C) with N, C as in v_logits", (N, C), dtype, True)
+    labels = _index("labels", labels)
+    _fits("labels", labels, "(N,) with N as in v_logits", (N,), torch.int64)
+    v_logits, g, probs = _single(v_logits, g, probs)
+    if C == 0:
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
+        )
+    _in_range("labels", labels, v_logits.shape[1])
+    v_loss, _, c_probs = _behind(v_logits, g, labels, probs)
+    dlogits, = _pullback(None, c_probs, labels, probs)
+    return SoftmaxNLLSecond(v_loss.to(dtype), dlogits.to(dtype))
+
+
+def _behind(v_logits, g, labels, probs) -> tuple:
+    N = labels.shape[0]
+    C = probs.shape[1]
+    if v_logits is None:
+        v_logits = g.new_full((), 0).expand(N, C)
+    v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
+    c_probs = g / N * v_logits
+    return (v_loss, None, c_probs)
+
+
+def _pullback(c_loss, c_probs, labels, probs) -> tuple:
+    N = labels.shape[0]
+    C = probs.shape[1]
+    if c_loss is None:
+        c_loss = probs.new_full((), 0)
+    if c_probs is None:
+        c_probs = probs.new_full((), 0).expand(N, C)
+    dlogits = probs * (c_probs + c_loss / N - (c_probs * probs).sum(1, keepdim=True))
+    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+    return (dlogits,)
+
+
 class SoftmaxNLLFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, logits, labels):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(logits, labels)
-        ctx.save_for_backward(behind, result.labels, result.probs)
-        ctx.numbers = ()
-        return result.loss, behind
-
-    @staticmethod
-    def backward(ctx, dloss, _):
-        if dloss is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dloss, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = SoftmaxNLLAgain.apply(behind, dloss)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], None)
-
-
-_REFUSAL = (
-    "softmax_nll: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; softmax_nll_atoms(...).loss is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class SoftmaxNLLAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dloss):
-        return behind.new_zeros(())
+    def forward(ctx, logits, labels):
+        ctx.set_materialize_grads(False)
+        result = _forward(logits, labels)
+        ctx.save_for_backward(result.labels, result.probs)
+        ctx.numbers = ()
+        return (result.loss, result.probs)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dloss, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+        elif dloss is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dloss):
+            gradients = SoftmaxNLLGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+        else:
+            gradients = _backward(dloss, *saved, *ctx.numbers)
+        return (gradients[0], None)
+
+
+class SoftmaxNLLGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dloss, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dloss, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dloss, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dloss, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "softmax_nll: a gradient of it is differentiated again where that cannot be done;"
+    " softmax_nll_atoms(...).loss is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class SoftmaxNLLCompiled(torch.autograd.Function):
@@ -294,6 +393,15 @@ def _arguments(logits, labels) -> tuple:
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
     return dtype, logits, labels
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _in_range(name, index, *lengths) -> None:

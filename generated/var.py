@@ -15,6 +15,19 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
+dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+
+    v_y = 2*Sum(diff*v_x, C)/(C - correction)
+    c_diff = 2*g*v_x/(C - correction)
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    dx = c_diff + 2*c_y*diff/(C - correction) - Sum(c_diff, C)/C
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - NaN where C is 0: mean divides by it.
@@ -26,9 +39,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: var_atoms is plain torch, for autograd to any order, for torch.func and for forward
-  mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through var_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -39,6 +52,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -48,6 +62,8 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C).
     """
+    if _transformed():
+        return var_atoms(x, correction).y
     dtype, N_dims, x, correction = _arguments(x, correction)
     y = VarFunction.apply(x, correction)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -172,50 +188,129 @@ def var_chain(
     )
 
 
+def var_jvp(v_x: Tensor, diff: Tensor, correction: float) -> Tensor:
+    """The tangent of y, from those of the inputs and what the forward saved.
+
+    Shapes: v_x (*N, C), diff (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, diff = _single(v_x, diff)
+    if len(N_dims) != 1:
+        v_x, diff = _merged(0, -1, v_x, diff)
+    if not isinstance(correction, (float, int)):
+        correction = _number("correction", correction)
+    if not correction < C:
+        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
+    C = v_x.shape[1]
+    v_y = 2 * (diff * v_x).sum(1) / (C - correction)
+    return _restored(v_y, 0, N_dims).to(dtype)
+
+
+class VarSecond(NamedTuple):
+    v_y: Tensor  # (*N,)
+    dx: Tensor  # (*N, C)
+
+
+def var_double_backward(v_x: Tensor, g: Tensor, diff: Tensor, correction: float) -> VarSecond:
+    """The gradients by g, which is dy, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_x (*N, C), g (*N,), diff (*N, C).
+    """
+    _fits("v_x", v_x, "(*N, C)", (..., None))
+    dtype = v_x.dtype
+    *N_dims, C = v_x.shape
+    _fits("g", g, "(*N,) with N as in v_x", (*N_dims,), dtype, True)
+    _fits("diff", diff, "(*N, C) with N, C as in v_x", (*N_dims, C), dtype, True)
+    v_x, g, diff = _single(v_x, g, diff)
+    if len(N_dims) != 1:
+        v_x, diff = _merged(0, -1, v_x, diff)
+        g, = _merged(0, 0, g)
+    if not isinstance(correction, (float, int)):
+        correction = _number("correction", correction)
+    if not correction < C:
+        raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
+    v_y, c_diff = _behind(v_x, g, diff, correction)
+    dx, = _pullback(None, c_diff, diff, correction)
+    return VarSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
+
+
+def _behind(v_x, g, diff, correction) -> tuple:
+    N = g.shape[0]
+    C = diff.shape[1]
+    if v_x is None:
+        v_x = g.new_full((), 0).expand(N, C)
+    v_y = 2 * (diff * v_x).sum(1) / (C - correction)
+    c_diff = 2 * g[:, None] / (C - correction) * v_x
+    return (v_y, c_diff)
+
+
+def _pullback(c_y, c_diff, diff, correction) -> tuple:
+    N = diff.shape[0]
+    C = diff.shape[1]
+    if c_y is None:
+        c_y = diff.new_full((), 0).expand(N)
+    if c_diff is None:
+        c_diff = diff.new_full((), 0).expand(N, C)
+    dx = (
+        torch.addcmul(c_diff, 2 * c_y[:, None] / (C - correction), diff)
+        - c_diff.sum(1, keepdim=True) / C
+    )
+    return (dx,)
+
+
 class VarFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, x, correction):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(x, correction)
-        ctx.save_for_backward(behind, result.diff)
-        ctx.numbers = (result.correction,)
-        return result.y, behind
-
-    @staticmethod
-    def backward(ctx, dy, _):
-        if dy is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dy, *saved, *ctx.numbers)
-        if torch.is_grad_enabled():
-            zero = VarAgain.apply(behind, dy)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], None)
-
-
-_REFUSAL = (
-    "var: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; var_atoms(...).y is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class VarAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dy):
-        return behind.new_zeros(())
+    def forward(ctx, x, correction):
+        ctx.set_materialize_grads(False)
+        result = _forward(x, correction)
+        ctx.save_for_backward(result.diff)
+        ctx.numbers = (result.correction,)
+        return (result.y, result.diff)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dy, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+        elif dy is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dy):
+            gradients = VarGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+        else:
+            gradients = _backward(dy, *saved, *ctx.numbers)
+        return (gradients[0], None)
+
+
+class VarGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dy, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dy, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dy, *saved, *ctx.numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dy, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "var: a gradient of it is differentiated again where that cannot be done;"
+    " var_atoms(...).y is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class VarCompiled(torch.autograd.Function):
@@ -256,6 +351,15 @@ def _arguments(x, correction) -> tuple:
     if not correction < C:
         raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
     return dtype, N_dims, x, correction
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

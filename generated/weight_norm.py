@@ -15,6 +15,25 @@ The closed form:
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, HxK = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums; every step of the chain too.
 
+Differentiated again: where the gradients are multiplied by v_v and so on and added up, and g is
+dw, with the tangent v_w of the output and what is saved as a function of the inputs:
+
+    sum_g_v_term_3_v_v = Sum(v_v*(g_2 - g_v_term*v)/norm, K)
+    sum_v_v_v = Sum(v*v_v, K)
+    v_w = g*v_v/norm + v*(v_g - sum_v_v_v*g/norm**2)/norm
+    c_v = g_2*(v_g - sum_v_v_v*g/norm**2)/norm - g*g_v_term*v_v/norm
+    c_g = sum_g_v_term_3_v_v
+    c_norm = g*(2*sum_v_v_v*g_v_term/norm - sum_g_v_term_3_v_v)/norm - g_v_term*v_g
+
+and from these, as c_ of what is saved, back to the inputs:
+
+    sum_c_w_v = Sum(c_w*v, K)
+    dv = (g*c_w + v*(c_norm - sum_c_w_v*g/norm**2))/norm
+    dg = sum_c_w_v/norm
+
+Proved: exactly zero difference to SymPy's own derivative on explicit scalars, HxK = 2x3, 3x4,
+4x2; for every size by the derivative of indexed sums.
+
 At the edges:
 
 - K stands for any number of dimensions, none included, and counts as one axis: the arguments
@@ -23,9 +42,9 @@ At the edges:
   shapes that do not fit.
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
-- NotImplementedError where a gradient is differentiated again, as second derivatives are not
-  derived yet: weight_norm_atoms is plain torch, for autograd to any order, for torch.func and for
-  forward mode.
+- Derivatives of any order: the second by the closed form above, higher ones by autograd through
+  its lines. torch.func and forward mode go through weight_norm_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -35,6 +54,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -44,6 +64,8 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
     Shapes: v (H, *K), g (H,).
     """
+    if _transformed():
+        return weight_norm_atoms(v, g).w
     dtype, K_dims, v, g = _arguments(v, g)
     w = WeightNormFunction.apply(v, g)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
@@ -154,50 +176,158 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor)
     )
 
 
+def weight_norm_jvp(v_v: Tensor, v_g: Tensor, v: Tensor, g: Tensor, norm: Tensor) -> Tensor:
+    """The tangent of w, from those of the inputs and what the forward saved.
+
+    Shapes: v_v (H, *K), v_g (H,), v (H, *K), g (H,), norm (H, *K=1).
+    """
+    _fits("v_v", v_v, "(H, *K)", (None, ...))
+    dtype = v_v.dtype
+    H, *K_dims = v_v.shape
+    _fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
+    _fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
+    _fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
+    v_v, v_g, v, g, norm = _single(v_v, v_g, v, g, norm)
+    if len(K_dims) != 1:
+        v_v, v, norm = _merged(1, 0, v_v, v, norm)
+    sum_v_v_v = (v * v_v).sum(1, keepdim=True)
+    v_w = torch.addcmul(
+        g[:, None] / norm * v_v,
+        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
+        v,
+    )
+    return _restored(v_w, 1, K_dims).to(dtype)
+
+
+class WeightNormSecond(NamedTuple):
+    v_w: Tensor  # (H, *K)
+    dv: Tensor  # (H, *K)
+    dg: Tensor  # (H,)
+
+
+def weight_norm_double_backward(
+    v_v: Tensor, v_g: Tensor, g_2: Tensor, v: Tensor, g: Tensor, norm: Tensor,
+) -> WeightNormSecond:
+    """The gradients by g, which is dw, and by the inputs, of what the gradients times v come to.
+
+    Shapes: v_v (H, *K), v_g (H,), g_2 (H, *K), v (H, *K), g (H,), norm (H, *K=1).
+    """
+    _fits("v_v", v_v, "(H, *K)", (None, ...))
+    dtype = v_v.dtype
+    H, *K_dims = v_v.shape
+    _fits("v_g", v_g, "(H,) with H as in v_v", (H,), dtype, True)
+    _fits("g_2", g_2, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _fits("v", v, "(H, *K) with H, K as in v_v", (H, *K_dims), dtype, True)
+    _fits("g", g, "(H,) with H as in v_v", (H,), dtype, True)
+    _fits("norm", norm, "(H, *K=1) with H as in v_v", (H, *[1] * len(K_dims)), dtype, True)
+    v_v, v_g, g_2, v, g, norm = _single(v_v, v_g, g_2, v, g, norm)
+    if len(K_dims) != 1:
+        v_v, g_2, v, norm = _merged(1, 0, v_v, g_2, v, norm)
+    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm)
+    dv, dg = _pullback(None, c_norm, v, g, norm)
+    dv = dv + c_v
+    dg = dg + c_g
+    return WeightNormSecond(
+        _restored(v_w, 1, K_dims).to(dtype), _restored(dv, 1, K_dims).to(dtype), dg.to(dtype),
+    )
+
+
+def _behind(v_v, v_g, g_2, v, g, norm) -> tuple:
+    H = g_2.shape[0]
+    K = g_2.shape[1]
+    if v_v is None:
+        v_v = g_2.new_full((), 0).expand(H, K)
+    if v_g is None:
+        v_g = g_2.new_full((), 0).expand(H)
+    g_g = (g_2 * v).sum(1, keepdim=True) / norm
+    g_v_term = g_g / norm
+    sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
+    sum_v_v_v = (v * v_v).sum(1, keepdim=True)
+    v_w = torch.addcmul(
+        g[:, None] / norm * v_v,
+        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
+        v,
+    )
+    c_v = torch.addcmul(
+        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm * g_2,
+        g[:, None] * g_v_term / norm,
+        v_v,
+        value=-1,
+    )
+    c_g = sum_g_v_term_3_v_v
+    c_norm = torch.addcmul(
+        g[:, None] * (2 * sum_v_v_v * g_v_term / norm - sum_g_v_term_3_v_v[:, None]) / norm,
+        g_v_term,
+        v_g[:, None],
+        value=-1,
+    )
+    return (v_w, c_v, c_g, c_norm)
+
+
+def _pullback(c_w, c_norm, v, g, norm) -> tuple:
+    H = v.shape[0]
+    K = v.shape[1]
+    if c_w is None:
+        c_w = v.new_full((), 0).expand(H, K)
+    if c_norm is None:
+        c_norm = v.new_full((), 0).expand(H, 1)
+    sum_c_w_v = (c_w * v).sum(1, keepdim=True)
+    dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
+    dg = sum_c_w_v[:, 0] / norm[:, 0]
+    return (dv, dg)
+
+
 class WeightNormFunction(torch.autograd.Function):
-    """Autograd's view of the pair: the forward above, the closed form behind it."""
-
-    @staticmethod
-    def forward(ctx, v, g):
-        behind = torch.empty(0)  # an output without entries: as one that is saved, it has the graph
-        ctx.set_materialize_grads(False)
-        result = _forward(v, g)
-        ctx.save_for_backward(behind, result.v, result.g, result.norm)
-        ctx.numbers = ()
-        return result.w, behind
-
-    @staticmethod
-    def backward(ctx, dw, _):
-        if dw is None:
-            return (None,) * 2
-        behind, *saved = ctx.saved_tensors
-        with torch.no_grad():
-            gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
-        if torch.is_grad_enabled():
-            zero = WeightNormAgain.apply(behind, dw)
-            gradients = [None if g is None else g - zero for g in gradients]
-        return (gradients[0], gradients[1])
-
-
-_REFUSAL = (
-    "weight_norm: a gradient of it is differentiated again, but second derivatives are not"
-    " derived yet; weight_norm_atoms(...).w is the same in plain torch,"
-    " which autograd differentiates to any order"
-)
-
-
-class WeightNormAgain(torch.autograd.Function):
-    """The 0 that is subtracted from a gradient which may be differentiated again, and refuses it:
-    it lies behind all that the gradient was computed from.
+    """Autograd's view of the pair: the forward above, the closed form behind it. The values that
+    are saved are outputs too: they have a gradient where the backward is differentiated.
     """
 
     @staticmethod
-    def forward(ctx, behind, dw):
-        return behind.new_zeros(())
+    def forward(ctx, v, g):
+        ctx.set_materialize_grads(False)
+        result = _forward(v, g)
+        ctx.save_for_backward(result.v, result.g, result.norm)
+        ctx.numbers = ()
+        return (result.w, result.norm)
 
     @staticmethod
-    def backward(ctx, _):
-        raise NotImplementedError(_REFUSAL)
+    def backward(ctx, dw, *cotangents):
+        saved = ctx.saved_tensors
+        if any(c is not None for c in cotangents):
+            gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers)
+        elif dw is None:
+            return (None,) * 2
+        elif torch.is_grad_enabled() and not _transformed(dw):
+            gradients = WeightNormGradient.apply(ctx.needs_input_grad, ctx.numbers, dw, *saved)
+        else:
+            gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
+        return (gradients[0], gradients[1])
+
+
+class WeightNormGradient(torch.autograd.Function):
+    """The closed form where it is differentiated again."""
+
+    @staticmethod
+    def forward(ctx, needs, numbers, dw, *saved):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(dw, *saved)
+        ctx.numbers = numbers
+        gradients = _backward(dw, *saved, *ctx.numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        dw, *saved = ctx.saved_tensors
+        gradients = _behind(*vectors, dw, *saved, *ctx.numbers)
+        return (None, None, *gradients)
+
+
+_REFUSAL = (
+    "weight_norm: a gradient of it is differentiated again where that cannot be done;"
+    " weight_norm_atoms(...).w is the same in plain torch,"
+    " which autograd differentiates to any order"
+)
 
 
 class WeightNormCompiled(torch.autograd.Function):
@@ -236,6 +366,15 @@ def _arguments(v, g) -> tuple:
     if len(K_dims) != 1:
         v, = _merged(1, 0, v)
     return dtype, K_dims, v, g
+
+
+def _transformed(*tensors) -> bool:
+    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
+    take plain torch, since a Function of autograd's is not seen through there.
+    """
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
 
 
 def _restored(tensor, place, sizes):

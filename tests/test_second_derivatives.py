@@ -148,7 +148,10 @@ def test_the_functions_for_it_are_what_autograd_comes_to(emitted):
                 alike([got], [tangent])
                 continue
             assert got._fields[1:] == tuple(f"d{t.name}" for t in definition.differentiable)
-            zeros = [torch.zeros_like(t) if g is None else g for g, t in zip(got[1:], inputs)]
+            zeros = [
+                torch.zeros_like(t) if g is None else g
+                for g, t in zip(got[1:], inputs, strict=True)
+            ]
             alike([got[0], *zeros], [tangent, *expected])
 
 

@@ -63,7 +63,7 @@ class Differentiable:
     plain: tuple[str, ...]
     saved: str
     numbers: str
-    returned: str
+    returned: tuple[str, ...]
     computed: tuple[str, ...]
     gradients: str
     behind: tuple[Behind, ...]
@@ -146,7 +146,7 @@ class Page:
             tuple(broken(line, " " * 8) for line in self.plain_applied()),
             broken(f"ctx.save_for_backward({', '.join(saved)})", " " * 8),
             _tuple(numbers),
-            broken(f"return {_tuple(self.outputs('result.'))}", " " * 8),
+            tuple(broken(line, " " * 8) for line in self.returned("result.")),
             tuple(_broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {_tuple(gradients)}", " " * 8),
             self.behind_the_backward(),
@@ -170,6 +170,14 @@ class Page:
             f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
             for i, name in enumerate(names)
         ]
+
+    def returned(self, of: str = "") -> list[str]:
+        """How autograd is given the outputs. Under torch.compile nothing is differentiated again,
+        and a gradient of what is saved would be all zeros, added to the others.
+        """
+        outputs = self.outputs(of)
+        alone = [f"if torch.compiler.is_compiling():\n            return ({outputs[0]},)"]
+        return [*alone * (len(outputs) > 1), f"return {_tuple(outputs)}"]
 
     def called_back(self) -> list[str]:
         """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
@@ -339,7 +347,7 @@ class Page:
             f"    {results} = _plain_forward({inputs})",
             f"    ctx.save_for_backward({saved})",
             f"    ctx.numbers = {_tuple(numbers)}",
-            f"    return {_tuple(self.plain.outputs())}",
+            *("    " + line.replace("\n", "\n    ") for line in self.plain.returned()),
         ]
 
     def public(self) -> Core:
