@@ -9,10 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from derive.commands.order import FIRST, add_order, order_of
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UndecidedError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read, forward_from, forwards_from, list_forwards
+from derive.orders.second import second_order
+from derive.orders.sections import document_of_second
 from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
 from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
@@ -40,6 +43,7 @@ def show_command(
     parser = argparse.ArgumentParser(prog=program, description=show_command.__doc__)
     parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
     parser.add_argument("--of", metavar="INPUT", help="the gradient of this input alone")
+    add_order(parser, "the derivation")
     parser.add_argument("--chain", action="store_true", help="the forward and the chain alone")
     parser.add_argument(
         "--small-batch", type=int, default=3, metavar="N", help="entries of the first axis (3)"
@@ -88,7 +92,7 @@ def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
             f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
             "leave it out for 3",
         )
-    seconds_of(options.limit)
+    seconds_of(options.limit), order_of(options)
     forward = forward_from(options.name)
     if options.output is not None:
         refuse([options.output], FILE_REMEDY, files_read(), options.force)
@@ -122,6 +126,9 @@ def _found(
         _check_input(proved, options.of)
         if proved.cut_short:
             say(f"note: {proved.cut_short}")
+        if order_of(options) != FIRST:
+            order = second_order(proved, doing, limit)
+            return document_of_second(order, options.of, options.small_batch, titles), None
         with limited(limit), Stage():
             doing("comparing the code with autograd")
             code = lines_of(forward, proved) if CODE in titles else None

@@ -1,0 +1,154 @@
+"""Second derivatives as a document: how they are made, their lines, steps and proof.
+
+In: a `SecondOrder`. Out: a `Document` of the records of the first order: the two programs are
+closed forms like any other, shown by the same sections (``presentation/sections.py``), with 1 for
+the upstream gradient of the total and the names by which the results go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from sympy import Expr, Integer
+
+from derive.formulas.words import Words
+from derive.language.symbols import Tensor, tensors_in
+from derive.orders.second import Behind, SecondOrder
+from derive.presentation.document import Block, Document, Equation, Equations, Prose, Section
+from derive.presentation.renamed import Renaming
+from derive.presentation.sections import (
+    CHAIN,
+    CLOSED_FORM,
+    FORWARD,
+    PROVED,
+    SMALL_BATCH,
+    document_of,
+)
+from derive.proving.forward_plan import forward_plan
+
+SECOND, BACKWARD, PULLBACK = "Second order", "Behind the backward", "The pullback"
+STEPS = FORWARD, CHAIN, CLOSED_FORM, SMALL_BATCH
+
+
+def document_of_second(
+    order: SecondOrder,
+    of: str | None = None,
+    entries: int = 3,
+    titles: Collection[str] = STEPS,
+) -> Document:
+    """How the second derivatives come about; with ``of`` what is pulled back to that input alone.
+
+    ``titles`` are the sections that are wanted of either program, as far as they are of ``STEPS``;
+    ``entries`` is the size of the first axis in a small batch.
+    """
+    first = document_of(order.first, titles=())
+    behind = _steps(order.second, None, entries, titles)
+    pulled = _steps(order.pullback, of, entries, titles)
+    closed = CLOSED_FORM in titles
+    sections = [Section(SECOND, (*_construction(order), *(_lines(order, of) if closed else ())))]
+    sections += _titled(BACKWARD, behind) + _titled(PULLBACK, pulled)
+    if closed:
+        said = f"{order.summary[0].upper()}{order.summary[1:]}, for the gradients of both programs."
+        sections.append(Section(PROVED, (Prose(said),)))
+    overview = of is None and (behind.overview or pulled.overview)
+    return replace(first, sections=tuple(sections), overview=overview)
+
+
+def _steps(program: Behind, of: str | None, entries: int, titles: Collection[str]) -> Document:
+    """The sections of a program, as those of a first order."""
+    proved = replace(program.proved, closed_form=program.form)
+    wanted = [title for title in STEPS if title in titles]
+    document = document_of(proved, of, entries=entries, titles=wanted)
+    known: dict[str, Expr] = {f"d{proved.definition.output.name}": Integer(1)}
+    known |= {f"d{name}": tensor for name, tensor in program.results.items()}
+    renaming = Renaming(known, _inserted(program))
+    return replace(document, sections=tuple(map(renaming.section, document.sections)))
+
+
+def _inserted(program: Behind) -> dict[str, Expr]:
+    """The values that stand in the lines of the program where its proof has a name for them."""
+    form = program.proved.closed_form
+    one = {f"d{form.definition.output.name}": Integer(1)}
+    kept = {*program.form.by_name, *(f"d{name}" for name in program.results)}
+    dropped = (s for s in form.statements if s.tensor.name not in kept)
+    return {s.tensor.name: Renaming(one).formula(s.expression) for s in dropped}
+
+
+def _titled(program: str, document: Document) -> list[Section]:
+    return [
+        replace(s, title=f"{program}: {s.title[0].lower()}{s.title[1:]}") for s in document.sections
+    ]
+
+
+def _construction(order: SecondOrder) -> Iterator[Block]:
+    total, output = order.second.proved.definition.statements[-1], order.first.definition.output
+    yield Prose(
+        (
+            *("The backward is a forward again: a function of ", order.upstream, ", the gradient "),
+            *("of ", output, " that arrives, and of the inputs, from which all is computed that "),
+            "it reads of the forward. Each of its gradients, g_ and the name of an input, meets a "
+            "vector:",
+        )
+    )
+    yield Equations((Equation(total.tensor, total.expression),))
+    yield Prose(
+        (
+            *("The gradient of that by ", order.upstream, " is the tangent of ", output),
+            " (jvp). The gradients by the inputs are the double backward, which is the Hessian "
+            "times the vectors: what is saved gets a cotangent, and the pullback takes those to "
+            "the inputs.",
+        )
+    )
+
+
+def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
+    """What is computed, and what each of the results is."""
+    definition = order.first.definition
+    saved = {t.name for t in order.first.closed_form.saved}
+    remarks: dict[str, Words] = {}
+    for name, tensor in order.second.results.items():
+        remark: Words = ("the cotangent of ", Tensor(name))
+        if name == order.upstream.name:
+            remark = ("the tangent of ", definition.output)
+        elif name in order.pullback.results:
+            remark += (", added to ", order.pullback.results[name])
+        remarks[tensor.name] = remark
+    yield Prose("Behind the backward:")
+    yield Equations(tuple(_computed(order.second, saved, remarks)))
+    yield Prose("The pullback:")
+    wanted = None if of is None else {order.pullback.results[of].name}
+    yield Equations(tuple(_computed(order.pullback, saved, {}, wanted)))
+    output = order.cotangents[definition.output.name]
+    if output.name not in remarks:
+        yield Prose((output, " is 0 here, since ", definition.output, " is not saved."))
+    yield Prose(
+        (
+            "With ",
+            output,
+            " = ",
+            order.upstream,
+            " and no other cotangent it is the first backward.",
+        )
+    )
+
+
+def _computed(
+    program: Behind,
+    saved: Collection[str],
+    remarks: Mapping[str, Words],
+    wanted: Collection[str] | None = None,
+) -> Iterator[Equation]:
+    """The lines that the results need, or of these those ``wanted``, with the values of the
+    program's own forward that they read.
+    """
+    total = program.proved.definition.output.name
+    pairs = [(v.tensor, v.expression) for v in forward_plan(program.form) if v.tensor.name != total]
+    pairs += [(s.tensor, s.expression) for s in program.statements]
+    needed = set(wanted or (t.name for t in program.results.values()))
+    kept: list[Equation] = []
+    for tensor, e in reversed(pairs):
+        if tensor.name in needed - set(saved):
+            kept.append(Equation(tensor, e, remarks.get(tensor.name, "")))
+            needed |= {t.name for t in tensors_in(e)}
+    return reversed(kept)
