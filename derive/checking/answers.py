@@ -69,7 +69,7 @@ class Answer:
     was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
     says where the formula has a value, if the gradient has one elsewhere too; the outcome is
     "narrower" where that is more than single numbers. ``cut_short`` says what a limit of time left
-    undone.
+    undone, ``called`` by which name the gradient goes if not by ``d`` and that of its tensor.
     """
 
     of: Tensor
@@ -86,10 +86,11 @@ class Answer:
     inherits: bool = False
     note: str = ""
     cut_short: str = ""
+    called: str = ""
 
     @property
     def name(self) -> str:
-        return f"d{self.of.name}"
+        return self.called or f"d{self.of.name}"
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,29 @@ def check(
 
     Long: the arguments are those of the command, and all but two may be left out.
     """
-    seconds = seconds_of(limit)
-    _check_kinds(forward, formula, of, let)
+    check_kinds(forward, formula, of, let)
     if not isinstance(forward, type):
         forward = forward_from(forward)
-    _target(forward.definition, of)
+    return check_definition(forward.definition, formula, of, let, source, progress, limit)
+
+
+def check_definition(
+    definition: Definition,
+    formula: str,
+    of: str | None = None,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Verdict:
+    """The same for mathematics that is complete already.
+
+    Long: the arguments are those of `check`.
+    """
+    seconds = seconds_of(limit)
+    _target(definition, of)
     trials = tried(
-        forward.definition,
+        definition,
         lambda shapes: read(
             formula,
             shapes.definition,
@@ -97,7 +113,7 @@ def _undecided(claim: Claim) -> Answer:
     return Answer(claim.of, claim.line, claim.source, "undecided", note=claim.note)
 
 
-def _check_kinds(forward, formula, of, let) -> None:
+def check_kinds(forward, formula, of, let) -> None:
     """Raises `QuestionError` for what is no text, no name or no forward."""
     if isinstance(forward, type) and not issubclass(forward, Forward):
         raise QuestionError(f"{forward.__name__} is no forward", "derive it from derive.Forward")

@@ -10,14 +10,16 @@ from pathlib import Path
 
 from derive.checking.check import check
 from derive.checking.verdict import Verdict
+from derive.commands.order import FIRST, add_order, order_of
 from derive.language.errors import QuestionError
+from derive.orders.check import check_second
 from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.progress import told
 
 KIB = 1024  # bytes
 
-VALUED = ("--of", "--file", "--let", "--limit")  # options; what follows is their value
+VALUED = ("--of", "--file", "--let", "--limit", "--order")  # options; what follows is their value
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
 EPILOG = """\
@@ -25,6 +27,7 @@ examples:
   check NAME --of x "gain*(dy - dy.mean(0))"
   check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
   cat backward.py | check NAME --json -
+  check NAME --order 2 "y*(v - Sum(v*y, C))"
 exit status: 0 right; 1 wrong, neither proved nor refuted, or without a value on a part of the
 data ("right where x > 0"); 2 not understood,
 which --json answers too, with the outcome "not understood" and the problem
@@ -57,6 +60,7 @@ def check_command(
         metavar="YOURS=OURS",
         help="what a name of yours is called in the forward; may be repeated",
     )
+    add_order(parser, "a formula")
     parser.add_argument("--json", action="store_true", help="answer for programs")
     add_limit(parser, "to decide, in every shape that is tried together")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -80,9 +84,10 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 def _check(options: argparse.Namespace) -> int:
     try:
         limit = seconds_of(options.limit)
+        decide = check if order_of(options) == FIRST else check_second
         text, source = _text(options)
         with told() as tell, limited(limit):
-            verdict = check(
+            verdict = decide(
                 options.name,
                 text,
                 options.of,

@@ -15,7 +15,7 @@ def add_order(parser: argparse.ArgumentParser, what: str) -> None:
         "--order",
         default=str(FIRST),
         metavar="K",
-        help=f"{what} of the gradients (1) or of second derivatives (2)",
+        help=f"{what} of the gradients (1) or of second derivatives: tangent, double backward (2)",
     )
 
 

@@ -167,3 +167,38 @@ def _product(v: Tensor, gradient: Tensor) -> Expr:
 
 def _total(e: Expr, definition: Definition, free: _Names) -> Statement:
     return Statement(Tensor(free("total"), (), role="statement"), e, definition.place)
+
+
+def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Tensor]]:
+    """The forward of the total as a function of the inputs and of the upstream gradient, which is
+    one of them: the statements of the forward, then the lines of the backward, then the total.
+    Its gradients are the second derivatives in one piece, as a person claims them; the upstream
+    gradient in it, and by the name of each input what stands before its gradient.
+    """
+    pulled, cotangents = behind_the_forward(form)
+    definition = form.definition
+    inputs = [t for t in pulled.inputs if t not in cotangents.values()]
+    forward = pulled.statements[:-1]
+    tensors = [*inputs, *(s.tensor for s in forward), *(t for t, _ in definition.scalars)]
+    known = {t.name: t for t in tensors}
+    free = _Names(known, form.relations.position, (f"d{name}" for name in known))
+    upstream = Tensor(free("g"), definition.output.home)
+    vectors = {
+        x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
+    }
+    known[f"d{definition.output.name}"] = upstream
+    lines: list[Statement] = []
+    for s in form.statements:
+        value = _renamed(s.expression, known.get)
+        name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
+        tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
+        known[s.tensor.name] = tensor
+        lines.append(Statement(tensor, value, definition.place))
+    total = Add(*(_product(v, known[f"d{name}"]) for name, v in vectors.items()))
+    whole = replace(
+        definition,
+        name=f"{definition.name}SecondOrder",
+        inputs=(*inputs, upstream, *vectors.values()),
+        statements=(*forward, *lines, _total(total, definition, free)),
+    )
+    return whole, upstream, vectors

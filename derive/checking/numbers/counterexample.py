@@ -59,7 +59,8 @@ class Counterexample:
     gives ``got`` (nan: no number).
 
     ``is_rational`` says that both are. ``at_kink``: the claim differs only where a choice is made
-    between equals, and the derivative is a convention.
+    between equals, and the derivative is a convention. ``called`` is the name by which the gradient
+    goes, if not by ``d`` and that of its tensor.
     """
 
     point: Point
@@ -69,6 +70,7 @@ class Counterexample:
     got: Expr
     is_rational: bool
     at_kink: bool = False
+    called: str = ""
 
 
 def rows(found: Counterexample) -> dict[str, object]:
@@ -78,7 +80,7 @@ def rows(found: Counterexample) -> dict[str, object]:
     shown: dict[str, object] = dict(found.point.sizes)
     for name, entries in found.point.values.items():
         shown[name] = _nested(entries)
-    where = f"d{found.of.name}" + (f"{list(found.index)}" if found.index else "")
+    where = (found.called or f"d{found.of.name}") + (f"{list(found.index)}" if found.index else "")
     return shown | {f"expected {where}": found.expected, f"got {where}": found.got}
 
 

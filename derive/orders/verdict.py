@@ -1,0 +1,102 @@
+"""What is said of a claimed second derivative: in the names of the first forward.
+
+In: the `Verdict` about the forward of the total. Out: one in which nothing is said of the number
+that arrives at the total, which is 1, and the tangent goes by its own name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from sympy import Integer
+
+from derive.checking.answers import Answer, Explanations, Refutation
+from derive.checking.explaining.neighbours import Neighbour
+from derive.checking.explaining.terms import Comparison
+from derive.checking.verdict import Verdict
+from derive.language.symbols import Tensor
+from derive.notation.definition import Definition
+from derive.presentation.renamed import Renaming
+
+
+class SecondVerdict(Verdict):
+    """The verdict about second derivatives."""
+
+    def as_json(self) -> dict:
+        forward = self.definition.snake.removesuffix(SUFFIX)
+        return super().as_json() | {"forward": forward, "order": 2}
+
+
+SUFFIX = ", second order"
+
+
+@dataclass(frozen=True)
+class Said:
+    """In which words a verdict is given: ``arriving`` is the name of what arrives at the total and
+    is 1, ``upstream`` the tensor the gradient by which is the ``tangent``.
+    """
+
+    first: Definition
+    arriving: str
+    upstream: Tensor
+    tangent: Tensor
+
+    def of(self, verdict: Verdict) -> SecondVerdict:
+        return SecondVerdict(
+            replace(self.first, name=f"{self.first.snake}{SUFFIX}"),
+            tuple(map(self._answer, verdict.answers)),
+            verdict.single,
+            verdict.shapes,
+            verdict.other_shapes,
+        )
+
+    def _answer(self, answer: Answer) -> Answer:
+        conditions = tuple(c for c in answer.conditions if c != f"{self.arriving} = 1")
+        called = self._called(answer.of)
+        why = answer.refutation and self._refutation(answer.refutation, called)
+        return replace(answer, conditions=conditions, called=called, refutation=why)
+
+    def _called(self, of: Tensor) -> str:
+        return self.tangent.name if of.name == self.upstream.name else ""
+
+    def _refutation(self, why: Refutation, called: str) -> Refutation:
+        found = why.counterexample
+        if found is not None:
+            values = {n: v for n, v in found.point.values.items() if n != self.arriving}
+            found = replace(found, point=replace(found.point, values=values), called=called)
+        explanations = why.explanations and Explained(why.explanations, self)
+        return replace(why, counterexample=found, explanations=explanations)
+
+    @property
+    def renaming(self) -> Renaming:
+        return Renaming({self.arriving: Integer(1), f"d{self.upstream.name}": self.tangent})
+
+    def mentions_total(self, words: str) -> bool:
+        return re.search(rf"\b{self.arriving}\b", words) is not None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Explanations in the names of the first forward."""
+
+    explanations: Explanations
+    said: Said
+
+    def comparison(self) -> Comparison | None:
+        found, formula = self.explanations.comparison(), self.said.renaming.formula
+        if found is None:
+            return None
+        factor = found.factor and tuple(map(formula, found.factor))
+        differences = tuple(
+            replace(d, got=formula(d.got), expected=formula(d.expected)) for d in found.differences
+        )
+        return replace(found, factor=factor, differences=differences).mapped(formula)
+
+    def neighbour(self) -> Neighbour | None:
+        return self.explanations.neighbour()
+
+    def hints(self) -> tuple[str, ...]:
+        """But what is said of the number that arrives."""
+        words = self.said.renaming.side
+        return tuple(words(h) for h in self.explanations.hints() if not self.said.mentions_total(h))
