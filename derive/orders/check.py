@@ -122,7 +122,7 @@ class SecondNames:
 
 
 def _names_in(text: str, context: type[ast.expr_context]) -> set[str]:
-    """The names that a text reads or writes; none where it cannot be parsed, which is said later."""
+    """The names that a text reads or writes; none where it cannot be parsed: that is said later."""
     try:
         tree = ast.parse(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
