@@ -6,7 +6,7 @@ import argparse
 
 from derive.language.errors import QuestionError
 
-FIRST, SECOND = 1, 2
+FIRST, SECOND = 1, 2  # what --order takes
 
 
 def add_order(parser: argparse.ArgumentParser, what: str) -> None:
