@@ -61,7 +61,8 @@ class Quality:
     ``unsafe`` says in words what may be infinite or NaN. ``saved`` are what the forward keeps, with
     shapes; ``reductions`` the sums, maxima and matrix
     products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
-    largest one to autograd in double precision, and ``seconds`` is the time to derive, prove and
+    largest one to autograd in double precision, ``second`` are the lines behind the backward, none
+    where they were not proved, and ``seconds`` is the time to derive, prove and
     emit.
     """
 
@@ -74,6 +75,8 @@ class Quality:
     forward: Traffic
     backward: Traffic
     proved: str
+    second: tuple[str, ...]
+    second_proved: str
     difference: float
     rounding: Rounding
     seconds: float

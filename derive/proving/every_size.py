@@ -46,7 +46,10 @@ class LargestAlong(OverIndices, Expr):
 
 
 class IndexOfLargest(OverIndices, Expr):
-    """The k-th of the indices at which the operand is largest: its args are k, operand, indices."""
+    """The k-th of the indices at which the operand is largest: its args are k, operand, indices.
+
+    Where that is one place alone it stays there, so its derivative is 0.
+    """
 
     is_integer = True
     is_commutative = True
@@ -54,6 +57,9 @@ class IndexOfLargest(OverIndices, Expr):
     @property
     def bound_symbols(self):
         return list(self.args[2:])
+
+    def _eval_derivative(self, variable):
+        return Integer(0)
 
 
 @dataclass(frozen=True)

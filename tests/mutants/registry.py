@@ -138,6 +138,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.indexed_sum": (*ZERO, "test_masked_scores.py"),
     "derive.proving.small_batch": ("test_small_batch.py", *PROVED),
     "derive.proving.proof": ("test_proof.py", *REST),
+    "derive.orders.forwards": ("test_orders.py", "test_second_order_shown.py"),
+    "derive.orders.second": ("test_orders.py", "test_second_order_shown.py"),
     "derive.proving.proved": ("test_proof.py", *REST),
     "derive.proving.forward_in_parts": ("test_proof.py", *REST),
     "derive.proving.written_out": ("test_proof.py", *REST),
@@ -184,6 +186,7 @@ ELSEWHERE = (
     *("derive.language.domain", "derive.language.float_range", "derive.language.names"),
     *("derive.language.identity", "derive.closing.steps"),
     *("derive.derivation", "derive.version", "derive.math"),
+    *("derive.orders.check", "derive.orders.sections", "derive.orders.verdict"),
 )
 
 
