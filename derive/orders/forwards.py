@@ -103,6 +103,7 @@ def behind_the_backward(
         ignoring=(),
         broadcast=(),
         demands=(),
+        kept=frozenset(t.name for t in inputs),
     )
     return behind, upstream, vectors
 

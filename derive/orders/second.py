@@ -10,6 +10,7 @@ from sympy import Expr, Integer
 from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.derivation import derive_definition
 from derive.language.choices import written_in
+from derive.language.errors import UnprovedError
 from derive.language.names import unused
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
@@ -74,6 +75,16 @@ def second_order(
     form = proved.closed_form
     definition, cotangents = behind_the_forward(form)
     pullback = _behind(derive_definition(definition, progress, limit), form, {})
+    missing = [
+        t.name
+        for t in pullback.form.saved
+        if t.role in ("input", "given", "statement") and t.name not in definition.at_hand
+    ]
+    if missing:
+        raise UnprovedError(
+            f"{form.definition.name}: the gradients of what is saved were not found in what is "
+            f"saved alone, but in {', '.join(missing)} too; no second derivative was emitted"
+        )
     definition, upstream, vectors = behind_the_backward(form)
     output = form.definition.output
     names = {upstream.name: f"v_{output.name}"}

@@ -42,6 +42,7 @@ class Relations:
     parts: tuple[Value, ...]
     scales: Scales
     aliases: Mapping[str, Expr]  # statements that are multiples of other values
+    behind: frozenset[str] = frozenset()  # the output and its parts, where no backward finds them
 
     @cached_property
     def same(self) -> dict[str, Expr]:
@@ -58,7 +59,7 @@ class Relations:
     @cached_property
     def known(self) -> tuple[Value, ...]:
         """The values, each under one name, in values of which that is so too."""
-        other = {*self.aliases, *self.same}
+        other = {*self.aliases, *self.same, *self.behind}
         own = (v for v in self.values if v.tensor.name not in other)
         return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
 
@@ -219,6 +220,7 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
     values: list[Value] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:
+        first = len(values)
         before = len(parts.found)
         expression = parts.top(statement)
         new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
@@ -228,4 +230,6 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
             values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
             values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
-    return Relations(definition, tuple(values), named, scales.finished(), parts.aliases)
+    last = frozenset(value.tensor.name for value in values[first:])
+    behind = last if definition.output.name not in definition.at_hand else frozenset()
+    return Relations(definition, tuple(values), named, scales.finished(), parts.aliases, behind)
