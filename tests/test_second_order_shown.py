@@ -85,6 +85,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
         "With c_y = g and no other cotangent it is the first backward.",
     ):
         assert f"  {line}\n" in text
+    assert "is 0 here" not in text  # y is saved
     assert "is the tangent of y (jvp)" in text and "the Hessian" in text
 
 
@@ -107,12 +108,13 @@ def test_a_line_says_what_it_needs_before(document, second):
     form, results = second.first.closed_form, second.second.results
     given = {t.name for t in (*form.definition.inputs, *form.saved, second.upstream)}
     given |= {t.name for t in second.vectors.values()}
-    given |= {t.name for t in second.cotangents.values()}
+    given |= {t.name for t in second.cotangents.values()} - {t.name for t in results.values()}
     read, written = set(), []
     for line in lines(document, SECOND)[1:]:
         now = {t.name for t in line.right.atoms(Tensor)}
         assert now <= given | set(written)
         read |= now
+        assert line.left.name not in given
         written.append(line.left.name)
     asked = {t.name for t in (*results.values(), *second.pullback.results.values())}
     assert asked <= set(written) <= asked | read
@@ -178,6 +180,11 @@ def test_of_leaves_the_other_gradients_out(derived):
     assert "c_y is 0 here, since y is not saved." in said(document, SECOND)
 
 
+def test_an_overview_is_shown_until_one_gradient_is_asked_for(softmax, monkeypatch):
+    monkeypatch.setattr("derive.presentation.sections.LONGEST_WHOLE", 1)
+    assert document_of_second(softmax).overview and not document_of_second(softmax, "x").overview
+
+
 def test_chain_shows_the_forwards_and_the_chains_alone(capsys):
     text = printed(capsys, "show", "softmax", "--order", "2", "--chain")
     titles = [line for line in text.splitlines()[3:] if line and not line.startswith(" ")]
@@ -230,6 +237,7 @@ def test_a_tangent_is_proved_by_any_of_its_names(text):
     verdict = check_second("softmax", text)
     assert verdict.right and verdict.answers[0].proved.every_size
     assert [a.name for a in verdict.answers] == ["v_y"]
+    assert str(verdict).startswith("right: ") and "total" not in str(verdict)
 
 
 DOUBLE = """\
@@ -277,6 +285,8 @@ def test_a_missing_factor_and_a_missing_term_are_told():
 def test_what_stands_for_another_is_told():
     verdict = str(check_second("softmax", TANGENT, of="x"))
     assert "it is v_y, the gradient by g\n" in verdict and "total" not in verdict
+    nothing = str(check_second("softmax", "0*x", of="x"))
+    assert nothing.startswith("wrong") and "upstream" not in nothing
 
 
 def test_a_refusal_says_the_names_that_there_are():
