@@ -14,7 +14,7 @@ from derive.derivation import derive
 from derive.language.errors import QuestionError, UndecidedError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read, forward_from, forwards_from, list_forwards
-from derive.orders.second import second_order
+from derive.orders.second import SecondOrder, second_order
 from derive.orders.sections import document_of_second
 from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
@@ -126,10 +126,10 @@ def _found(
         _check_input(proved, options.of)
         if proved.cut_short:
             say(f"note: {proved.cut_short}")
-        if order_of(options) != FIRST:
-            order = second_order(proved, doing, limit)
-            return document_of_second(order, options.of, options.small_batch, titles), None
+        second = None if order_of(options) == FIRST else _second(proved, doing, limit)
         with limited(limit), Stage():
+            if second is not None:
+                return document_of_second(second, options.of, options.small_batch, titles), None
             doing("comparing the code with autograd")
             code = lines_of(forward, proved) if CODE in titles else None
             doing("looking for what else there is to show")
@@ -138,6 +138,14 @@ def _found(
         f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the limit of "
         f"time was over before they were shown\n    being done: {doing}\n    give a longer limit"
     )
+
+
+def _second(proved: Proved, doing: Doing, limit: float | None) -> SecondOrder:
+    second = second_order(proved, doing, limit)
+    for program in (second.second.proved, second.pullback.proved):
+        if program.cut_short:
+            say(f"note: {program.cut_short}")
+    return second
 
 
 def _in_utf8() -> None:
