@@ -63,7 +63,7 @@ def generate(
     start = time.perf_counter()
     proved = derive(forward, progress, limit)
     progress("writing")
-    program, text = written(forward, proved, target)
+    program, text = written(forward, proved, beside_of(proved, progress, limit), target)
     progress("comparing with autograd")
     definition = forward.definition
     difference = compared(forward, program, text, target)
@@ -78,24 +78,38 @@ def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
     return f"{forward.definition.snake}{target.suffix}"
 
 
+def beside_of(
+    proved: Proved,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Beside:
+    """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
+    plain = _without_options(proved)
+    second = _second(proved, progress, limit)
+    return Beside(second, plain, None if plain is None else _second(plain, progress, limit))
+
+
 def written(
-    forward: type[Forward], proved: Proved, target: Target = targets["torch"]
+    forward: type[Forward],
+    proved: Proved,
+    beside: Beside,
+    target: Target = targets["torch"],
 ) -> tuple[Program, str]:
     """What was proved as a program and as text, which nobody may see before it was `compared`.
 
     Raises `QuestionError` where the target cannot print it.
     """
     source = Path(forward.definition.place.file)
-    plain = _without_options(proved)
-    beside = Beside(_second(proved), plain, None if plain is None else _second(plain))
     program = program_of(proved, source, source_hash(forward), beside)
     return program, target.render(program)
 
 
-def _second(proved: Proved) -> SecondOrder | None:
+def _second(
+    proved: Proved, progress: Callable[[str], None], limit: float | None
+) -> SecondOrder | None:
     """The second derivatives; None where they are not proved in time: then they are refused."""
     try:
-        return second_order(proved, limit=LONGEST_SECOND)
+        return second_order(proved, progress, LONGEST_SECOND if limit is None else limit)
     except UnprovedError:
         return None
 
@@ -163,6 +177,9 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         seconds=generated.seconds,
     )
     cut_short = generated.proved.cut_short
+    if program.second is None:
+        name = generated.proved.definition.name
+        cut_short = cut_short or f"{name}: second derivatives were not proved, and are refused"
     return Emitted(generated.file, generated.text, quality, cut_short=cut_short)
 
 

@@ -17,7 +17,7 @@ from math import inf
 from rich.console import Console
 
 from codegen.build import program_of
-from codegen.driver import TOLERANCE, compared, written
+from codegen.driver import TOLERANCE, beside_of, compared, written
 from codegen.program import Assign, Function, Program, Value, operands
 from codegen.targets import Target, targets
 from derive.chain.chain import Adjoint, Chain
@@ -93,7 +93,7 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
     for make, _, _ in stages:
         record = make(record)
         yield from doors_after[type(record)](make, record)
-    program, text = written(forward, record, target)
+    program, text = written(forward, record, beside_of(record), target)
     yield _door(program_of, program, _program(program))
     difference = compared(forward, program, text, target)  # or nobody sees the text
     yield _door(type(target).render, text, _text(text, program, target))

@@ -127,6 +127,8 @@ class Lowering:
         index = index_of(self, label, frame)
         index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: label}), others)
+        if self._is_number(value):
+            value = Expand(value, dims=others)  # what is added has to be a tensor
         return AddAt(name, index, along, value, len(layout))
 
     def value(self, e: Expr, frame: tuple[Axis, ...], picked: Picked = NOTHING_PICKED) -> Value:

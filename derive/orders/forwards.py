@@ -37,7 +37,7 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
     """
     definition = form.definition
     free = _Names(definition.position, (f"d{name}" for name in form.relations.position))
-    values = _saved_values(form)
+    values = [t for t in form.saved if t.role == "statement"]
     tensors = [definition.output, *(t for t in values if t != definition.output)]
     cotangents = {t.name: Tensor(free(f"c_{t.name}"), t.home, role="given") for t in tensors}
     peaks: dict[Expr, Tensor] = {}
@@ -72,7 +72,7 @@ def behind_the_backward(
     input what stands before its gradient.
     """
     definition = form.definition
-    values = _saved_values(form)
+    values = [t for t in form.saved if t.role == "statement"]
     read = [t for t in form.saved if t not in values and t.role != "scalar"]
     free = _Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
     upstream = Tensor(free("g"), definition.output.axes)
@@ -120,40 +120,23 @@ class _Names:
         return name
 
 
-def _saved_values(form: ClosedForm) -> list[Tensor]:
-    """What is saved and computed, not passed."""
-    return [t for t in form.saved if t.role == "statement"]
-
-
 def _with_saved_parts(form: ClosedForm) -> list[Statement]:
-    """The statements of the forward, and after what they are made of the parts that are saved.
+    """The statements of the forward, and the parts that are saved, each by its name where others
+    are made of it.
 
     Where those are shifted by a peak the lines that compute them are taken, since other statements
     read what is shifted there as well.
     """
-    definition, parts = form.definition, {p.tensor.name: p for p in form.relations.parts}
-    saved = [parts[t.name] for t in form.saved if t.name in parts]
-    others = [p for p in parts.values() if p not in saved]
-    full = {p.tensor: in_full(p.expression, others) for p in saved}
-    if any(e.has(Peak) for e in full.values()):
-        lines = {line.tensor: line.expression for line in reversed(forward_plan(form))}
-        return [Statement(t, e, definition.place) for t, e in reversed(lines.items())]
-    waiting = [Statement(t, e, definition.place) for t, e in full.items()]
-    result: list[Statement] = []
-    known = {t.name for t in definition.inputs} | {t.name for t, _ in definition.scalars}
-    for statement in (None, *definition.statements):
-        if statement is not None:
-            result.append(statement)
-            known.add(statement.name)
-        while ready := next((w for w in waiting if _names_in(w.expression) <= known), None):
-            waiting.remove(ready)
-            result.append(ready)
-            known.add(ready.name)
-    return result
-
-
-def _names_in(e: Expr) -> set[str]:
-    return {t.name for t in tensors_in(e)}
+    definition, relations = form.definition, form.relations
+    saved = {t.name for t in form.saved}
+    parts = {p.tensor.name: p for p in relations.parts}
+    others = [p for name, p in parts.items() if name not in saved]
+    stated = [v for v in relations.values if v.tensor.name not in parts or v.tensor.name in saved]
+    found = [(v.tensor, in_full(v.expression, others)) for v in stated]
+    if any(e.has(Peak) for tensor, e in found if tensor.name in parts):
+        lines = {v.tensor: v.expression for v in reversed(forward_plan(form))}
+        found = list(reversed(lines.items()))
+    return [Statement(tensor, e, definition.place) for tensor, e in found]
 
 
 def _renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:

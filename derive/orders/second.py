@@ -14,6 +14,7 @@ from derive.language.errors import UnprovedError
 from derive.language.names import unused
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
+from derive.notation.definition import Definition
 from derive.orders.forwards import behind_the_backward, behind_the_forward
 from derive.proving.proved import Proved, in_words
 
@@ -75,16 +76,7 @@ def second_order(
     form = proved.closed_form
     definition, cotangents = behind_the_forward(form)
     pullback = _behind(derive_definition(definition, progress, limit), form, {})
-    missing = [
-        t.name
-        for t in pullback.form.saved
-        if t.role in ("input", "given", "statement") and t.name not in definition.at_hand
-    ]
-    if missing:
-        raise UnprovedError(
-            f"{form.definition.name}: the gradients of what is saved were not found in what is "
-            f"saved alone, but in {', '.join(missing)} too; no second derivative was emitted"
-        )
+    _check_at_hand(pullback.form, definition)
     definition, upstream, vectors = behind_the_backward(form)
     output = form.definition.output
     names = {upstream.name: f"v_{output.name}"}
@@ -92,6 +84,17 @@ def second_order(
     names |= {t.name: f"c_{t.name}" for t in form.saved if t.role == "input"}
     second = _behind(derive_definition(definition, progress, limit), form, names)
     return SecondOrder(proved, pullback, cotangents, second, upstream, vectors)
+
+
+def _check_at_hand(pullback: ClosedForm, definition: Definition) -> None:
+    """Raises `UnprovedError` where the pullback reads what is not saved."""
+    read = [t for t in pullback.saved if t.role in ("input", "given", "statement")]
+    missing = [t.name for t in read if t.name not in definition.at_hand]
+    if missing:
+        raise UnprovedError(
+            f"{definition.name}: the gradients of what is saved were found in what is saved and in "
+            f"{', '.join(missing)}, which is not; no second derivative was emitted"
+        )
 
 
 def _behind(proved: Proved, first: ClosedForm, names: Mapping[str, str]) -> Behind:
