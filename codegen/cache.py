@@ -34,6 +34,7 @@ FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
 LARGEST = 2**22  # bytes of an entry
+OWNER_ALONE = 0o700  # may look into the folder: what an entry says is believed
 READING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 STARTED = time.time()
 
@@ -94,7 +95,7 @@ class Cache:
 
     def _prepare(self) -> None:
         if not self.folder.is_dir():
-            self.folder.mkdir(0o700, parents=True)
+            self.folder.mkdir(OWNER_ALONE, parents=True)
         if not (self.folder / ".gitignore").exists():
             put(self.folder / ".gitignore", "# made by gradform\n*\n")
 

@@ -45,7 +45,7 @@ from derive.running.progress import told
 from derive.running.writing import current, refuse
 
 DONE, WRONG = 0, 1
-PLAIN_WIDTH = 160
+PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m codegen") -> int:

@@ -30,7 +30,7 @@ from derive.notation.specialised import without_options
 from derive.orders.second import SecondOrder, second_order
 from derive.proving.proved import Proved
 
-TOLERANCE = 1e-10
+TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 LONGEST_SECOND = 300  # seconds for each of its two programs: second derivatives are then refused
 

@@ -35,7 +35,7 @@ RELATIONS = {
     "==": "is",
     "!=": "is_not",
 }
-LONGEST_NAME = 32
+LONGEST_NAME = 32  # a third of a line, as it stands there with others
 
 
 def named_once(

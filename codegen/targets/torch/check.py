@@ -23,8 +23,8 @@ from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle
 from derive.language.symbols import Axes, Axis, size_divisors
 from derive.notation.definition import Definition
 
-LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)
-MOST_ADDED = 20
+LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)  # no two alike, so that axes that are swapped show
+MOST_ADDED = 20  # to every length, one by one, until nothing is refused
 MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often has no number
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 
 from codegen import program as p
-from codegen.targets.torch.lines import broken
+from codegen.targets.torch.lines import LONGEST, broken
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim, Layout
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-LINE, MORE = 100, " " * 8
+MORE = " " * 8  # what stands below a condition in a function, and goes on a line further in
+ROUND_A_PART = 15  # twelve spaces, an f and two quotes
 PRODUCT, SIGN = 1, 2  # how tightly a text has to bind
 
 
@@ -54,7 +55,7 @@ class Checks:
                 wrong.append(f"not {name}.is_floating_point()")
             elif step.kind in ("same", "saved"):
                 wrong.append(f"{name}.dtype != {dtype}")
-            lines.append(f"{_condition(wrong)}\n        {_call(asked, 8)}")
+            lines.append(f"{_condition(wrong)}\n        {_call(asked, len(MORE))}")
         else:
             lines.append(_call(asked, 4))
         if step.kind == "first":
@@ -245,11 +246,11 @@ def _raised(message: str) -> str:
     not too long.
     """
     line = f'raise ValueError(f"{message}")'
-    if len(line) + 8 <= LINE:
+    if len(line) + len(MORE) <= LONGEST:
         return line
     parts = [""]
     for word in re.findall(r"(?:\{[^}]*\}|[^ {])+ ?", message):
-        if len(parts[-1]) + len(word) + 15 > LINE:
+        if len(parts[-1]) + len(word) + ROUND_A_PART > LONGEST:
             parts.append("")
         parts[-1] += word
     inside = "".join(f'\n            f"{part}"' for part in parts)
@@ -259,13 +260,13 @@ def _raised(message: str) -> str:
 def _condition(parts: list[str]) -> str:
     """``if``, where one of the parts is so, in lines that are not too long."""
     line = f"if {' or '.join(parts)}:"
-    if len(line) + 8 <= LINE:
+    if len(line) + len(MORE) <= LONGEST:
         return line
     return "if (\n        " + "\n        or ".join(parts) + "\n    ):"
 
 
 def _call(arguments: list[str], margin: int) -> str:
     line = f"_fits({', '.join(arguments)})"
-    if len(line) + margin + 4 <= LINE:
+    if len(line) + margin + 4 <= LONGEST:
         return line
     return broken(line, " " * margin)

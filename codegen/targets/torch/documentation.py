@@ -8,7 +8,7 @@ from codegen.program import Program, Within
 from codegen.targets.torch.printer import Printer
 from derive.notation.definition import IGNORE_INDEX
 
-WIDTH = 96
+WIDTH = 96  # of a line in the module, 100, without the indentation that lists have
 
 
 def documentation(program: Program) -> tuple[str, ...]:

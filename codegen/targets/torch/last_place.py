@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-SAMPLES = 4
+SAMPLES = 4  # each takes as long as finding it once more
+FREQUENCY = 1e6  # so high that the signs of numbers near each other have no pattern
 FACTOR = 4.0  # a few samples seldom meet the worst case, and the code that is compared rounds too
 
 SUMS = torch.ops.aten.sum  # its rounding is that of its terms: they may cancel in it
@@ -41,7 +42,7 @@ class LastPlace(TorchDispatchMode):
         if not value.is_floating_point() or (_whole(value) and all(map(_whole, made_of))):
             return value
         mantissa, _ = torch.frexp(value)
-        up_or_down = torch.sin(1e6 * (self.sample + 1) * mantissa).sign()
+        up_or_down = torch.sin(FREQUENCY * (self.sample + 1) * mantissa).sign()
         moved = value * (1 + torch.finfo(value.dtype).eps * up_or_down)
         return torch.where(value.isfinite(), moved, value)
 

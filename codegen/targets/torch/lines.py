@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-LONGEST = 100
+LONGEST = 100  # of a line, as in the code of the project
 STEP = "    "
 OPENING, CLOSING = "([{", ")]}"
 SUMS, PRODUCTS, CHOICES = (" + ", " - "), (" * ", " / ", " @ "), (" if ", " else ")

@@ -24,14 +24,13 @@ from codegen.program import (
     Value,
     values_in,
 )
-from codegen.targets.torch.lines import broken
+from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.definition import IGNORE_INDEX
 from derive.notation.layout import Layout
 
-LINE = 100
 KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
 
 
@@ -652,7 +651,7 @@ class Page:
         texts = [
             f"{p.name} {printer.written(p.layout)}" for p in (*function.tensors, *function.shapes)
         ]
-        return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LINE - 4))
+        return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LONGEST - 4))
 
     def shape_of(self, layout: Layout) -> str:
         return self.printer(self.program.forward).written(layout)
@@ -746,11 +745,11 @@ def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) ->
     holds.
     """
     line = f"{head}({', '.join(items)}){tail}"
-    if indent + len(line) <= LINE:
+    if indent + len(line) <= LONGEST:
         return line
     margin, lines = " " * (indent + 4), []
     for item in items:
-        if lines and len(lines[-1]) + len(item) + 3 <= LINE:
+        if lines and len(lines[-1]) + len(item) + 3 <= LONGEST:
             lines[-1] += f" {item},"
         else:
             lines.append(f"{margin}{item},")

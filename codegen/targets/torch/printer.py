@@ -72,7 +72,9 @@ UNSHIFTED = {
 # What stands in the formula of a number. Longer formulas are written as the number that they are.
 IN_NUMBERS = {"sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "pi": "math.pi"}
 IN_NUMBERS |= {"erf": "math.erf", "tanh": "math.tanh", "E": "math.e"}
-LONGEST_FORMULA = 24
+LONGEST_FORMULA = 24  # more is no shorter to read than the digits
+
+TOO_LARGE = 2**63  # as an integer of torch's
 
 SUM, POWER, ATOM = 0, 3, 4  # how tightly a text binds; products and signs between them
 
@@ -146,7 +148,7 @@ class Printer(Checks):
     def _Number(self, value: p.Number):
         n = value.value
         if n.denominator == 1:
-            whole = abs(n.numerator) < 2**63  # torch takes no larger integer
+            whole = abs(n.numerator) < TOO_LARGE
             return str(n.numerator if whole else float(n.numerator)), ATOM if n >= 0 else SIGN
         text = decimal(n)
         if text is not None:

@@ -19,6 +19,8 @@ from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, load
 from codegen.targets.torch.interpret import interpreted
 from derive.notation.definition import Definition
 
+ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in double precision, which are around 1
+
 
 def rounding(text: str, definition: Definition, program: Program) -> Rounding:
     """The largest errors of the gradients in single precision, on random data."""
@@ -86,5 +88,5 @@ def _error(found: Tensor, expected: Tensor) -> float:
     if not expected.numel():
         return 0.0
     gap, scale = (found - expected).abs().max().item(), expected.abs().max().item()
-    gap = gap / scale if scale > 1e-12 else gap
+    gap = gap / scale if scale > ZERO_BUT_FOR_ROUNDING else gap
     return gap if gap == gap else float("inf")
