@@ -12,34 +12,34 @@ from dataclasses import replace
 from fractions import Fraction
 
 from codegen.lowering import sizes_used
-from codegen.program import (
-    NUMBERS,
+from codegen.program import NUMBERS, Parameter
+from codegen.program.arrays import Expand
+from codegen.program.parts import is_number, values_in
+from codegen.program.steps import (
     Default,
-    Expand,
     Fill,
     Fits,
     InSingle,
-    Load,
     MergeDims,
     NameSize,
     Needed,
     NotZero,
-    Number,
     Numeric,
-    Parameter,
-    Power,
-    Quotient,
     ReadShape,
     ReadSizes,
     Refuse,
-    SizeOf,
     Spread,
     Step,
+    Within,
+)
+from codegen.program.values import (
+    Load,
+    Number,
+    Power,
+    Quotient,
+    SizeOf,
     Times,
     Value,
-    Within,
-    is_number,
-    values_in,
 )
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim

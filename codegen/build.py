@@ -30,21 +30,25 @@ from codegen.lowering.repeated import named_once
 from codegen.program import (
     NUMBERS,
     Function,
-    InRange,
-    LengthOf,
-    Load,
-    Number,
     Parameter,
     Plain,
     Program,
-    Quotient,
+)
+from codegen.program.steps import (
+    InRange,
     Refuse,
-    SizeOf,
     SplitLabel,
     Step,
+    Within,
+)
+from codegen.program.values import (
+    LengthOf,
+    Load,
+    Number,
+    Quotient,
+    SizeOf,
     Times,
     Value,
-    Within,
 )
 from codegen.second import second_of
 from derive.closing.risks import unsafe

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.lowering.idioms import with_logarithms_joined
-from codegen.program import NUMBERS, Function, Parameter, Second
+from codegen.program import (
+    NUMBERS,
+    Function,
+    Parameter,
+    Second,
+)
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts

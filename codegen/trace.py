@@ -18,7 +18,10 @@ from rich.console import Console
 
 from codegen.build import program_of
 from codegen.driver import TOLERANCE, beside_of, compared, written
-from codegen.program import Assign, Function, Program, Value, operands
+from codegen.program import Function, Program
+from codegen.program.parts import operands
+from codegen.program.steps import Assign
+from codegen.program.values import Value
 from codegen.targets import Target, targets
 from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm

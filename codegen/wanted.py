@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from codegen.program import Assign, Function, Load, NotZero, SplitLabel, values_in
+from codegen.program import Function
+from codegen.program.parts import values_in
+from codegen.program.steps import (
+    Assign,
+    NotZero,
+    SplitLabel,
+)
+from codegen.program.values import Load
 
 
 def wanted_by(function: Function) -> tuple[frozenset[str], ...]:

@@ -13,20 +13,10 @@ from evaluate import Numbers
 from sympy import Eq, Integer, Le, Piecewise, Pow
 
 from codegen.lowering import Lowering
-from codegen.program import (
-    AddAt,
-    ArgMaxOf,
-    Assign,
-    Compare,
-    Contract,
-    Gathered,
-    Merge,
-    OneHotOf,
-    Own,
-    Pick,
-    Split,
-    values_in,
-)
+from codegen.program.arrays import (ArgMaxOf, Contract, Gathered, Merge, OneHotOf, Own, Pick, Split,)
+from codegen.program.parts import values_in
+from codegen.program.steps import AddAt, Assign
+from codegen.program.values import Compare
 from codegen.targets.torch.printer import Printer
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in

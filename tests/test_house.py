@@ -12,9 +12,10 @@ from pathlib import Path
 import jinja2
 import pytest
 
-import codegen.program
 import derive.language.nodes
-from codegen.program import Step, Value
+from codegen.program import arrays, steps, values
+from codegen.program.steps import Step
+from codegen.program.values import Value
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
 from derive.chain.rules import rules
@@ -94,7 +95,7 @@ def test_every_array_node_has_a_rule(node):
 
 
 def records(base: type) -> list[type]:
-    found = vars(codegen.program).values()
+    found = (vars(values) | vars(arrays) | vars(steps)).values()
     return [c for c in found if isinstance(c, type) and issubclass(c, base) and c is not base]
 
 

@@ -21,7 +21,7 @@ from codegen.lowering.idioms import (
     softplus,
     tanh_pulled,
 )
-from codegen.program import Load, Number, Power, Times
+from codegen.program.values import (Load, Number, Power, Times,)
 from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis, Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Mul, Pow, S
 
-from codegen.program import Constant
+from codegen.program.values import Constant
 
 
 def constant(number: Expr) -> Constant:

@@ -31,29 +31,33 @@ from codegen.lowering.indices import index_of, picked_entry, split_one_hots
 from codegen.lowering.nodes import counted, lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
 from codegen.lowering.pieces import bent, compared, larger, sloping, smaller, with_pieces
-from codegen.program import (
+from codegen.program.arrays import (
+    Expand,
+    Own,
+    Zeros,
+)
+from codegen.program.parts import is_number
+from codegen.program.steps import (
     AddAt,
-    Apply,
     Assign,
+    Step,
+)
+from codegen.program.values import (
+    Apply,
     Bend,
     Clamp,
     Combine,
     Compare,
     Constant,
-    Expand,
     Load,
     Number,
-    Own,
     Plus,
     Power,
     Pullback,
     SizeOf,
     Slope,
-    Step,
     Times,
     Value,
-    Zeros,
-    is_number,
 )
 from derive.chain.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.formulas.text import numerator_and_denominator, ordered_factors, ordered_terms

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codegen.program import (
+from codegen.program.arrays import (
     Arrange,
-    Choose,
     Expand,
     Gathered,
-    Load,
     Merge,
-    Number,
     OneHotOf,
     Pick,
-    Plus,
     Positions,
-    SizeOf,
     Split,
-    Step,
+    Zeros,
+)
+from codegen.program.parts import values_in
+from codegen.program.steps import Step
+from codegen.program.values import (
+    Choose,
+    Load,
+    Number,
+    Plus,
+    SizeOf,
     Times,
     Value,
-    Zeros,
-    values_in,
 )
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axis

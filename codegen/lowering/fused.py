@@ -13,19 +13,18 @@ from fractions import Fraction
 from typing import TypeVar
 
 from codegen.lowering.frames import broadcast
-from codegen.program import (
-    Contract,
-    ContractAdd,
+from codegen.program.arrays import Contract, ContractAdd
+from codegen.program.parts import is_number
+from codegen.program.steps import Step
+from codegen.program.values import (
     Gate,
     Load,
     MulAdd,
     Number,
     Plus,
     Power,
-    Step,
     Times,
     Value,
-    is_number,
 )
 
 Node = TypeVar("Node", Value, Step)

@@ -27,7 +27,8 @@ from sympy.core.relational import Relational
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import Picked
 from codegen.lowering.pieces import compared
-from codegen.program import (
+from codegen.program.parts import is_number
+from codegen.program.values import (
     Apply,
     Choose,
     Clamp,
@@ -37,7 +38,6 @@ from codegen.program import (
     Number,
     Plus,
     Value,
-    is_number,
 )
 from derive.closing.conditions import of_magnitude
 from derive.language.nodes import OneHot, Position

@@ -9,16 +9,18 @@ from sympy import Add, Expr, Integer, Mul
 
 from codegen.lowering.frames import Frame, arranged, broadcast, fitted, widened, without_ones
 from codegen.lowering.picks import Index, Picked, met
-from codegen.program import (
+from codegen.program.arrays import (
     ArgMaxOf,
     Arrange,
-    Choose,
-    Compare,
     Expand,
-    Number,
     OneHotOf,
     Pick,
     Positions,
+)
+from codegen.program.values import (
+    Choose,
+    Compare,
+    Number,
     Value,
 )
 from derive.language.nodes import ArgMax, OneHot

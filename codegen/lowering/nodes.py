@@ -13,7 +13,8 @@ from codegen.lowering.indices import index_of, picked_entry, positions, whole_on
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
-from codegen.program import AsNumber, Value
+from codegen.program.arrays import AsNumber
+from codegen.program.values import Value
 from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
 from derive.language.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum

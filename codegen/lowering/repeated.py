@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 
-from codegen.program import (
+from codegen.program.arrays import Arrange, Expand
+from codegen.program.parts import is_number, values_in
+from codegen.program.steps import (
     AddAt,
-    Apply,
-    Arrange,
     Assign,
+    Step,
+)
+from codegen.program.values import (
+    Apply,
     Clamp,
     Compare,
-    Expand,
     Load,
     Number,
     Plus,
-    Step,
     Value,
-    is_number,
-    values_in,
 )
 
 RELATIONS = {

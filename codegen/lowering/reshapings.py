@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program import Merge, Split, Value
+from codegen.program.arrays import Merge, Split
+from codegen.program.values import Value
 from derive.language.nodes import Flatten, Reshaping
 from derive.notation.layout import plain
 

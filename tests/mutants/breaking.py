@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from sympy import Expr
 from sympy.polys.rings import PolyElement
 
-from codegen.program import Plus, Value
+from codegen.program.values import Plus, Value
 from derive.language.symbols import Tensor
 from derive.range.scale_rules import Scaled
 from derive.zero.fractions import Fraction

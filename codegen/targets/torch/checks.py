@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from codegen import program as p
+from codegen.program import parts, steps, values
 from codegen.targets.torch.lines import LONGEST, broken
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim, Layout
@@ -34,7 +34,7 @@ class Checks:
     dtype: str
     hurried: bool
 
-    def _Fits(self, step: p.Fits) -> str:
+    def _Fits(self, step: steps.Fits) -> str:
         """A test that says whether it fits, and a call that says what does not."""
         name, shape = step.name, self._expected(step.dims, step.known)
         words = self.written(step.dims)
@@ -62,7 +62,7 @@ class Checks:
             lines.append(f"{dtype} = {name}.dtype")
         return self._if_there(step, "\n    ".join(lines))
 
-    def _misshapen(self, step: p.Fits) -> list[str]:
+    def _misshapen(self, step: steps.Fits) -> list[str]:
         """What is so where the shape is another one."""
         name, layout = step.name, step.dims
         if all(step.known):
@@ -89,17 +89,17 @@ class Checks:
     def _dims_at(self, layout: Layout, place: int) -> str:
         return self.dims[self.size(layout[place])]
 
-    def _Spread(self, step: p.Spread) -> str:
+    def _Spread(self, step: steps.Spread) -> str:
         shape = self._expected(step.dims, (True,) * len(step.dims))
         return self._if_there(step, f"{step.name} = _spread({step.name}, {shape})")
 
-    def _if_there(self, step: p.Fits | p.Spread, line: str) -> str:
+    def _if_there(self, step: steps.Fits | steps.Spread, line: str) -> str:
         if not step.optional:
             return line
         inside = line.replace("\n", "\n    ")
         return f"if {step.name} is not None:\n        {inside}"
 
-    def _ReadSizes(self, step: p.ReadSizes) -> str:
+    def _ReadSizes(self, step: steps.ReadSizes) -> str:
         several = any(isinstance(dim.axis, Axes) for dim in step.dims)
         new = [i for i, is_new in enumerate(step.new) if is_new]
         if len(new) == 1 and not several:
@@ -112,19 +112,19 @@ class Checks:
         comma = "," * (len(names) == 1)
         return f"{', '.join(names)}{comma} = {step.name}.shape"
 
-    def _ReadShape(self, step: p.ReadShape) -> str:
+    def _ReadShape(self, step: steps.ReadShape) -> str:
         dims = self.dims[step.axes]
         line = f'{dims} = _shape("{step.name}", {step.name})'
         return f"{line}\n    {step.name} = math.prod({dims})"
 
-    def _InSingle(self, step: p.InSingle) -> str:
+    def _InSingle(self, step: steps.InSingle) -> str:
         names, comma = ", ".join(step.tensors), "," * (len(step.tensors) == 1)
         if step.mixed:
             return broken(f"{names}{comma} = _single({names})")
         line = f"{names} = {names}.float()" if comma else f"{names} = _single({names})"
         return f"if {self.dtype} in HALF:\n        {broken(line, MORE)}"
 
-    def _MergeDims(self, step: p.MergeDims) -> str:
+    def _MergeDims(self, step: steps.MergeDims) -> str:
         lines = [f"if len({self.dims[step.name]}) != 1:"]
         alike: dict[tuple[int, int], list[str]] = {}
         for name, layout in step.tensors:
@@ -138,10 +138,10 @@ class Checks:
             )
         return "\n".join(lines)
 
-    def _NameSize(self, step: p.NameSize) -> str:
+    def _NameSize(self, step: steps.NameSize) -> str:
         return "\n    ".join(self.size_lines(step.name, step.value))
 
-    def _Refuse(self, step: p.Refuse) -> str:
+    def _Refuse(self, step: steps.Refuse) -> str:
         sign = "!=" if step.equal else "=="
         test = f"{self.text(step.left)} {sign} {self.text(step.right)}"
         wrong = f"{self.text(step.left)} is {'not ' * step.equal}{self.text(step.right)}"
@@ -149,50 +149,50 @@ class Checks:
         message = f"{self.program}: {step.name} {step.use}, but {wrong} where {sizes}"
         return f"if {test}:\n        {_raised(message)}"
 
-    def _NotZero(self, step: p.NotZero) -> str:
+    def _NotZero(self, step: steps.NotZero) -> str:
         divisor = self.text(step.divisor)
         wrong = f'"{step.name} divides a number by {divisor}, which is 0"'
         left_out = f"{step.unless} is None and " * bool(step.unless)
         return f"if {left_out}{divisor} == 0:\n        raise ValueError({wrong})"
 
-    def _Needed(self, step: p.Needed) -> str:
+    def _Needed(self, step: steps.Needed) -> str:
         wrong = f'"{self.program}: {step.name} is missing"'
         return f"if {step.name} is None:\n        raise TypeError({wrong})"
 
-    def _InRange(self, step: p.InRange) -> str:
+    def _InRange(self, step: steps.InRange) -> str:
         lengths = ", ".join(self.text(length) for length in step.lengths)
         return f'_in_range("{step.name}", {step.name}, {lengths})'
 
-    def _Fill(self, step: p.Fill) -> str:
+    def _Fill(self, step: steps.Fill) -> str:
         number, shape = self.text(step.value.operand), self.shape(step.value.dims)
         filled = f"{self.like}.new_full((), {number})" + f".expand({shape})" * bool(shape)
         return f"if {step.name} is None:\n        {step.name} = {filled}"
 
-    def _Default(self, step: p.Default) -> str:
+    def _Default(self, step: steps.Default) -> str:
         return f"{step.name} = {self.text(step.value)} if {step.name} is None else {step.name}"
 
-    def _Numeric(self, step: p.Numeric) -> str:
+    def _Numeric(self, step: steps.Numeric) -> str:
         kinds, convert = ("int", "_whole") if step.whole else ("(float, int)", "_number")
         number = f'{step.name} = {convert}("{step.name}", {step.name})'
         return f"if not isinstance({step.name}, {kinds}):\n        {number}"
 
-    def _Within(self, step: p.Within) -> str:
+    def _Within(self, step: steps.Within) -> str:
         """Written so that NaN is refused too."""
         (sign, limit), *above = step.bounds
         value, limit = self.text(step.value, PRODUCT), self.text(limit, PRODUCT)
         test = f"{value} {sign} {limit}"
         for other, largest in above:
             test = f"{limit} {TURNED[sign]} {value} {other} {self.text(largest, PRODUCT)}"
-        names = [self.sizes[v.name] for v in p.values_in(step) if isinstance(v, p.SizeOf)]
+        names = [self.sizes[v.name] for v in parts.values_in(step) if isinstance(v, values.SizeOf)]
         where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
         wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
         wrong += f" where {where}" * bool(where)
         return f"if not {test}:\n        {_raised(wrong)}"
 
-    def size_lines(self, name: str, length: p.Value) -> list[str]:
+    def size_lines(self, name: str, length: values.Value) -> list[str]:
         """What finds a size out; what does not divide is refused first."""
         line = f"{name} = {self.text(length)}"
-        if not isinstance(length, p.Quotient):
+        if not isinstance(length, values.Quotient):
             return [line]
         dividend, divisor = self.text(length.dividend), self.text(length.divisor, SIGN)
         found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
@@ -248,21 +248,21 @@ def _raised(message: str) -> str:
     line = f'raise ValueError(f"{message}")'
     if len(line) + len(MORE) <= LONGEST:
         return line
-    parts = [""]
+    pieces = [""]
     for word in re.findall(r"(?:\{[^}]*\}|[^ {])+ ?", message):
-        if len(parts[-1]) + len(word) + ROUND_A_PART > LONGEST:
-            parts.append("")
-        parts[-1] += word
-    inside = "".join(f'\n            f"{part}"' for part in parts)
+        if len(pieces[-1]) + len(word) + ROUND_A_PART > LONGEST:
+            pieces.append("")
+        pieces[-1] += word
+    inside = "".join(f'\n            f"{part}"' for part in pieces)
     return f"raise ValueError({inside}\n        )"
 
 
-def _condition(parts: list[str]) -> str:
-    """``if``, where one of the parts is so, in lines that are not too long."""
-    line = f"if {' or '.join(parts)}:"
+def _condition(wrong: list[str]) -> str:
+    """``if``, where one of these is so, in lines that are not too long."""
+    line = f"if {' or '.join(wrong)}:"
     if len(line) + len(MORE) <= LONGEST:
         return line
-    return "if (\n        " + "\n        or ".join(parts) + "\n    ):"
+    return "if (\n        " + "\n        or ".join(wrong) + "\n    ):"
 
 
 def _call(arguments: list[str], margin: int) -> str:

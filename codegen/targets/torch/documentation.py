@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from codegen.program import Program, Within
+from codegen.program import Program
+from codegen.program.steps import Within
 from codegen.targets.torch.printer import Printer
 from derive.notation.definition import IGNORE_INDEX
 

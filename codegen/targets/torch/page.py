@@ -11,19 +11,19 @@ from textwrap import wrap
 from codegen.arguments import needed
 from codegen.program import (
     NUMBERS,
-    Assign,
-    Contract,
     Function,
-    Load,
-    NameSize,
     Parameter,
-    Pick,
     Program,
+)
+from codegen.program.arrays import Contract, Pick
+from codegen.program.parts import values_in
+from codegen.program.steps import (
+    Assign,
+    NameSize,
     SplitLabel,
     Step,
-    Value,
-    values_in,
 )
+from codegen.program.values import Load, Value
 from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by

@@ -8,7 +8,8 @@ from pathlib import Path
 import jinja2
 
 from codegen.header import header
-from codegen.program import NotZero, Program
+from codegen.program import Program
+from codegen.program.steps import NotZero
 from codegen.quality import Counts, Rounding
 from codegen.targets.torch.documentation import documentation
 from codegen.targets.torch.page import Page

@@ -15,32 +15,40 @@ from operator import eq, ge, gt, le, lt, ne
 
 from codegen.program import (
     NUMBERS,
-    AddAt,
+    Function,
+    Program,
+)
+from codegen.program.arrays import (
     ArgMaxOf,
     Arrange,
-    Assign,
-    Choose,
-    Compare,
     Contract,
     ContractAdd,
     Expand,
-    Function,
     Gathered,
-    Load,
     Merge,
-    Number,
     Pick,
-    Plus,
-    Program,
-    Pullback,
     Reduce,
     Split,
-    Step,
-    Times,
-    Value,
+)
+from codegen.program.parts import (
     is_number,
     operands,
     values_in,
+)
+from codegen.program.steps import (
+    AddAt,
+    Assign,
+    Step,
+)
+from codegen.program.values import (
+    Choose,
+    Compare,
+    Load,
+    Number,
+    Plus,
+    Pullback,
+    Times,
+    Value,
 )
 from codegen.quality import Counts, Moves, Traffic
 from codegen.targets.torch.printer import PULLBACKS

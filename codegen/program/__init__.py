@@ -1,0 +1,140 @@
+"""The Program: what is computed, in which order and shape, decided to the end and in no language
+yet.
+
+It stands between the closed form and the text of a target. Every value knows the dimensions that it
+has (`Dim`), so that a printer neither counts axes nor chooses. All records are frozen.
+
+A target implements one printing method for each `Value` class of ``values.py`` and ``arrays.py``,
+and for each `Step` of ``steps.py``; ``tests`` hold it to that. ``parts.py`` walks through them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.program.steps import InRange, Refuse, Step
+from codegen.program.values import Value
+from derive.notation.layout import Layout
+
+NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument: a tensor with its layout, or a number.
+
+    ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
+    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
+    count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
+    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands
+    for).
+    """
+
+    name: str
+    layout: Layout = ()
+    role: str = "input"
+    default: float | Value | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(str(dim) for dim in self.layout)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the generated module: arguments, lines, results.
+
+    ``checks`` are what it asks of its arguments and does to them before its own ``steps``;
+    ``sizes`` are (name, value): the sizes that these read off the shapes of the arguments.
+    """
+
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    checks: tuple[Step, ...]
+    sizes: tuple[tuple[str, Value], ...]
+    steps: tuple[Step, ...]
+    results: tuple[str, ...]
+    result_class: str
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.role not in NUMBERS)
+
+    @property
+    def shapes(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.role == "shape")
+
+
+@dataclass(frozen=True)
+class Second:
+    """What the derivatives of a backward are made of (``derive/orders``).
+
+    ``pullback`` computes the gradients of the inputs from cotangents of the output and of all
+    values that are saved, where any is; ``behind`` the tangent of the output and cotangents of what
+    is saved, from what stands before the gradients of the inputs; ``jvp`` that tangent alone.
+    ``double`` is one after the other. ``cotangents`` are those that ``behind`` gives, by the name
+    of what is saved; those of others are 0.
+    """
+
+    pullback: Function | None
+    behind: Function
+    jvp: Function
+    double: Function
+    cotangents: tuple[tuple[str, str], ...]
+    formulas: tuple[tuple[str, ...], tuple[str, ...]]
+    proved: str
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The pair where nothing optional is passed: the tensors ``absent`` are left out, the scalars
+    ``zero`` are 0, and of the labels ``counting`` (with the lengths of the axes that they index)
+    none is ignored.
+    """
+
+    absent: tuple[str, ...]
+    zero: tuple[str, ...]
+    counting: tuple[InRange, ...]
+    formulas: tuple[str, ...]
+    forward: Function
+    backward: Function
+    second: Second | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
+
+    ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
+    number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
+    axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
+    the sizes of the inputs. ``broadcast`` are the arguments that are
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
+    what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
+    """
+
+    name: str
+    title: str
+    doc: str
+    source: str
+    source_hash: str
+    formulas: tuple[str, ...]
+    proved: str
+    unsafe: tuple[str, ...]
+    sizes: tuple[tuple[str, str], ...]
+    several: tuple[str, ...]
+    flattened: tuple[tuple[str, tuple[str, ...]], ...]
+    fixed: tuple[tuple[str, int], ...]
+    requirements: tuple[Refuse, ...]
+    means: tuple[tuple[str, str], ...]
+    labels: tuple[tuple[str, str], ...]
+    ranges: tuple[InRange, ...]
+    ignored: tuple[str, ...]
+    broadcast: tuple[str, ...]
+    forward: Function
+    backward: Function
+    atoms: Function
+    chain: Function
+    second: Second | None = None
+    plain: Plain | None = None

@@ -1,0 +1,165 @@
+"""Values that are whole arrays: put in another order, added up, multiplied as matrices, picked
+from, spread, made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.program.values import Value
+
+
+@dataclass(frozen=True)
+class Arrange(Value):
+    """The operand with its dimensions in another order: for each dimension the operand's, or
+    None for a new one.
+    """
+
+    operand: Value
+    order: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Merge(Value):
+    """``count`` neighbouring dimensions of the operand, from ``first`` on, as one."""
+
+    operand: Value
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Split(Value):
+    """One dimension of the operand as several, as long as the axes called ``into``."""
+
+    operand: Value
+    along: int
+    into: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reduce(Value):
+    """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
+    ``keep``.
+    """
+
+    kind: str
+    operand: Value
+    along: tuple[int, ...]
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Contract(Value):
+    """A matrix product: the sum over ``summed`` of the product of two operands, each with plain
+    dimensions.
+    """
+
+    left: Value
+    right: Value
+    summed: tuple[str, ...]
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether both operands are matrices, or batches of as many, and so is the result."""
+        left, right, result = (
+            [dim.axis.name for dim in v.dims] for v in (self.left, self.right, self)
+        )
+        batch = result[:-2]
+        if len(self.summed) != 1 or not len(left) == len(right) == len(result) == len(batch) + 2:
+            return False
+        same = left[:-2] == batch and right[:-2] == batch
+        return same and {*self.summed} <= {*left[-2:]} & {*right[-2:]}
+
+
+@dataclass(frozen=True)
+class ContractAdd(Value):
+    """``addend + factor*product``, or ``addend - factor*product`` where ``negative``, in one
+    operation; ``product`` is of matrices, or of one batch of them, and ``factor`` is a number.
+    """
+
+    addend: Value
+    product: Contract
+    factor: Value
+    negative: bool
+
+
+@dataclass(frozen=True)
+class ArgMaxOf(Value):
+    """The index of the first largest entry along one dimension, which goes away."""
+
+    operand: Value
+    along: int
+
+
+@dataclass(frozen=True)
+class Pick(Value):
+    """The entry along dimension ``along`` that ``index`` names.
+
+    With ``rowwise`` the index has all the other dimensions of the operand, and picks one entry in
+    each row; otherwise it has dimensions of its own, which come first, and picks rows of the
+    operand (whose first dimension it is).
+    """
+
+    operand: Value
+    along: int
+    index: Value
+    rowwise: bool
+
+
+@dataclass(frozen=True)
+class Positions(Value):
+    """0, 1, 2, ... along its one dimension, which is as long as the axis called ``size``."""
+
+    size: str
+
+
+@dataclass(frozen=True)
+class AsNumber(Value):
+    """Indices as numbers to calculate with, in the format of the other tensors."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
+class OneHotOf(Value):
+    """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
+    would do.
+    """
+
+    index: Value
+    size: str
+
+
+@dataclass(frozen=True)
+class Gathered(Value):
+    """Zeros along the first dimension, to which the rows of ``source`` are added where ``index``
+    says.
+
+    ``source`` has the entries along the dimensions of the index, then along the others, in that
+    order; it may be split into other dimensions.
+    """
+
+    index: Value
+    source: Value
+
+
+@dataclass(frozen=True)
+class Expand(Value):
+    """The operand repeated to the whole of ``dims``."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Own(Value):
+    """The operand as a tensor of its own, whole and safe to change in place."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Zeros(Value):
+    """All zeros, with the number format and place of the tensor called ``like``."""
+
+    like: str
