@@ -22,7 +22,8 @@ from codegen.lowering.idioms import (
     tanh_pulled,
 )
 from codegen.program.values import (Load, Number, Power, Times,)
-from codegen.targets.torch.printer import FUNCTIONS, PULLBACKS, Printer
+from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.vocabulary import FUNCTIONS, PULLBACKS
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis, Tensor
 

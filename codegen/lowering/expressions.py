@@ -189,7 +189,7 @@ class Lowering:
         raise QuestionError(
             f"there is no code for {type(e).__name__} in {e}",
             "write it in exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; a function that "
-            "torch has gets its line in codegen/targets/torch/printer.py",
+            "torch has gets its line in codegen/targets/torch/vocabulary.py",
         )
 
     def _sum(self, terms: Sequence[Expr | Difference], frame, picked) -> Value:

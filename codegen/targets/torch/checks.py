@@ -7,32 +7,44 @@ the target puts in those that are called.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from codegen.program import parts, steps, values
 from codegen.targets.torch.lines import LONGEST, broken
+from codegen.targets.torch.vocabulary import PRODUCT, SIGN
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim, Layout
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 MORE = " " * 8  # what stands below a condition in a function, and goes on a line further in
 ROUND_A_PART = 15  # twelve spaces, an f and two quotes
-PRODUCT, SIGN = 1, 2  # how tightly a text has to bind
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What stands round the lines of a function. The ``program`` is named where something is
+    refused. ``dims`` gives every `Axes`, by the name of its size, the name under which the sizes of
+    all its dimensions are known, ``lengths`` the axes with a length that the mathematics fixes, and
+    ``dtype`` is the name of the format of the arguments. ``hurried``: what fits is to be passed at
+    once.
+    """
+
+    program: str = ""
+    dims: Mapping[str, str] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    dtype: str = "dtype"
+    hurried: bool = False
+
+
+ALONE = Surroundings()  # lines that stand in no module
 
 
 class Checks:
-    """The printing methods of the steps that ask something of arguments; `Printer` has the rest.
+    """The printing methods of the steps that ask something of arguments; `Printer` has the rest."""
 
-    ``hurried``: what fits is to be passed at once. ``dims`` gives every `Axes`, by the name of its
-    size, the name under which the sizes of all its dimensions are known, ``lengths`` the axes with
-    a length that the mathematics fixes, and ``dtype`` is the name of the format of the arguments.
-    """
-
-    program: str
     sizes: dict[str, str]
-    dims: dict[str, str]
-    lengths: dict[str, int]
-    dtype: str
-    hurried: bool
+    around: Surroundings
 
     def _Fits(self, step: steps.Fits) -> str:
         """A test that says whether it fits, and a call that says what does not."""
@@ -41,15 +53,15 @@ class Checks:
         owners = [f"{', '.join(sizes)} as in {owner}" for owner, sizes in step.owners]
         words += f" with {' and '.join(owners)}" * bool(owners)
         asked = [f'"{name}"', name, f'"{words}"', shape]
-        lines, dtype = [], self.dtype
+        lines, dtype = [], self.around.dtype
         if step.kind == "index":
             lines.append(f'{name} = _index("{name}", {name})')
             dtype = "torch.int64"
         elif step.kind == "number":
-            lines.append(f'{name} = _as_number("{name}", {name}, {self.dtype})')
+            lines.append(f'{name} = _as_number("{name}", {name}, {self.around.dtype})')
             dtype = f"{name}.dtype"
         asked += [dtype] * (step.kind != "first") + ["True"] * (step.kind == "saved")
-        if self.hurried:
+        if self.around.hurried:
             wrong = [f"not isinstance({name}, Tensor)", *self._misshapen(step)]
             if step.kind == "first":
                 wrong.append(f"not {name}.is_floating_point()")
@@ -87,7 +99,7 @@ class Checks:
         return found
 
     def _dims_at(self, layout: Layout, place: int) -> str:
-        return self.dims[self.size(layout[place])]
+        return self.around.dims[self.size(layout[place])]
 
     def _Spread(self, step: steps.Spread) -> str:
         shape = self._expected(step.dims, (True,) * len(step.dims))
@@ -107,13 +119,13 @@ class Checks:
         names = []
         for dim, is_new in zip(step.dims, step.new, strict=True):
             star = "*" * isinstance(dim.axis, Axes)
-            own = self.dims[self.size(dim)] if star else self.size(dim)
+            own = self.around.dims[self.size(dim)] if star else self.size(dim)
             names.append(star + (own if is_new else "_"))
         comma = "," * (len(names) == 1)
         return f"{', '.join(names)}{comma} = {step.name}.shape"
 
     def _ReadShape(self, step: steps.ReadShape) -> str:
-        dims = self.dims[step.axes]
+        dims = self.around.dims[step.axes]
         line = f'{dims} = _shape("{step.name}", {step.name})'
         return f"{line}\n    {step.name} = math.prod({dims})"
 
@@ -122,10 +134,10 @@ class Checks:
         if step.mixed:
             return broken(f"{names}{comma} = _single({names})")
         line = f"{names} = {names}.float()" if comma else f"{names} = _single({names})"
-        return f"if {self.dtype} in HALF:\n        {broken(line, MORE)}"
+        return f"if {self.around.dtype} in HALF:\n        {broken(line, MORE)}"
 
     def _MergeDims(self, step: steps.MergeDims) -> str:
-        lines = [f"if len({self.dims[step.name]}) != 1:"]
+        lines = [f"if len({self.around.dims[step.name]}) != 1:"]
         alike: dict[tuple[int, int], list[str]] = {}
         for name, layout in step.tensors:
             place = next(i for i, dim in enumerate(layout) if isinstance(dim.axis, Axes))
@@ -146,7 +158,7 @@ class Checks:
         test = f"{self.text(step.left)} {sign} {self.text(step.right)}"
         wrong = f"{self.text(step.left)} is {'not ' * step.equal}{self.text(step.right)}"
         sizes = ", ".join(f"{axis} = {{{name}}}" for axis, name in step.axes)
-        message = f"{self.program}: {step.name} {step.use}, but {wrong} where {sizes}"
+        message = f"{self.around.program}: {step.name} {step.use}, but {wrong} where {sizes}"
         return f"if {test}:\n        {_raised(message)}"
 
     def _NotZero(self, step: steps.NotZero) -> str:
@@ -156,7 +168,7 @@ class Checks:
         return f"if {left_out}{divisor} == 0:\n        raise ValueError({wrong})"
 
     def _Needed(self, step: steps.Needed) -> str:
-        wrong = f'"{self.program}: {step.name} is missing"'
+        wrong = f'"{self.around.program}: {step.name} is missing"'
         return f"if {step.name} is None:\n        raise TypeError({wrong})"
 
     def _InRange(self, step: steps.InRange) -> str:
@@ -185,7 +197,7 @@ class Checks:
             test = f"{limit} {TURNED[sign]} {value} {other} {self.text(largest, PRODUCT)}"
         names = [self.sizes[v.name] for v in parts.values_in(step) if isinstance(v, values.SizeOf)]
         where = ", ".join(f"{name} = {{{name}}}" for name in dict.fromkeys(names))
-        wrong = f"{self.program}: {step.name} must be {step.domain}, got {{{value}}}"
+        wrong = f"{self.around.program}: {step.name} must be {step.domain}, got {{{value}}}"
         wrong += f" where {where}" * bool(where)
         return f"if not {test}:\n        {_raised(wrong)}"
 
@@ -196,7 +208,7 @@ class Checks:
             return [line]
         dividend, divisor = self.text(length.dividend), self.text(length.divisor, SIGN)
         found = f"{length.flat} = {{{dividend}}} is not a multiple of {length.by}"
-        wrong = f"{self.program}: {found} = {{{divisor}}}"
+        wrong = f"{self.around.program}: {found} = {{{divisor}}}"
         return [
             f"if {divisor} < 1 or {self.text(length.dividend, PRODUCT)} % {divisor}:",
             f"    {_raised(wrong)}",
@@ -207,7 +219,7 @@ class Checks:
         """A result with all the dimensions that an `Axes` stands for."""
         for place, dim in enumerate(layout):
             if isinstance(dim.axis, Axes):
-                dims = self.dims[self.size(dim)]
+                dims = self.around.dims[self.size(dim)]
                 lengths = f"[1] * len({dims})" if dim.one else dims
                 return f"_restored({name}, {place}, {lengths})"
         return name
@@ -232,13 +244,13 @@ class Checks:
     def _entry(self, dim: Dim, known: bool) -> str:
         if isinstance(dim.axis, Axes):
             if dim.one:
-                return f"*[1] * len({self.dims[self.size(dim)]})"
-            return f"*{self.dims[self.size(dim)]}" if known else "..."
+                return f"*[1] * len({self.around.dims[self.size(dim)]})"
+            return f"*{self.around.dims[self.size(dim)]}" if known else "..."
         if dim.one:
             return "1"
         if not known:
             return "None"
-        return str(self.lengths.get(self.size(dim), self.size(dim)))
+        return str(self.around.lengths.get(self.size(dim), self.size(dim)))
 
 
 def _raised(message: str) -> str:

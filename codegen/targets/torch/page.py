@@ -24,6 +24,7 @@ from codegen.program.steps import (
     Step,
 )
 from codegen.program.values import Load, Value
+from codegen.targets.torch.checks import Surroundings
 from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.printer import Printer
 from codegen.wanted import wanted_by
@@ -120,7 +121,8 @@ class Page:
         like = min(tensors, key=lambda p: p.default is not None).name
         fixed, name = dict(self.program.fixed), self.program.name
         hurried = function is self.program.forward
-        return Printer(self.sizes, numbers, like, name, self.dims, fixed, self.dtype, hurried)
+        around = Surroundings(name, self.dims, fixed, self.dtype, hurried)
+        return Printer(self.sizes, numbers, like, around)
 
     # -- the functions ----------------------------------------------------------
 

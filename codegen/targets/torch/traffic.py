@@ -51,7 +51,7 @@ from codegen.program.values import (
     Value,
 )
 from codegen.quality import Counts, Moves, Traffic
-from codegen.targets.torch.printer import PULLBACKS
+from codegen.targets.torch.vocabulary import PULLBACKS
 from derive.notation.layout import Layout, shape
 
 RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
