@@ -14,7 +14,7 @@ from random_forwards.grammar import random_forward
 from random_forwards.shrinking import shrunk
 from random_forwards.trial import CRASHED, REFUSED, RIGHT, WRONG, Outcome, tried
 
-from codegen.targets.torch import printer
+from codegen.targets.torch import vocabulary
 
 MOST = 3  # lines of a forward here; ``make fuzz`` takes 6
 COUNT = 246
@@ -148,7 +148,7 @@ def test_a_finding_is_made_as_small_as_it_can_be():
 def test_a_wrong_function_is_found(monkeypatch):
     """Printed as another one: the driver compares with autograd, so that is held off as well."""
     assert tried(FORWARD).kind == RIGHT
-    monkeypatch.setitem(printer.FUNCTIONS, "exp", "torch.expm1")
+    monkeypatch.setitem(vocabulary.FUNCTIONS, "exp", "torch.expm1")
     monkeypatch.setattr("codegen.driver.TOLERANCE", float("inf"))
     assert tried(FORWARD).kind == WRONG
 

@@ -23,6 +23,7 @@ from sympy.core.function import Function as SymbolicFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
+from codegen.lowering.choices import compared, with_pieces
 from codegen.lowering.constants import constant
 from codegen.lowering.frames import arranged, axes_in, broadcast, fitted, is_fresh, without_ones
 from codegen.lowering.gates import choice_of, extreme, gate
@@ -30,7 +31,7 @@ from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
 from codegen.lowering.nodes import counted, lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at, met
-from codegen.lowering.pieces import bent, compared, larger, sloping, smaller, with_pieces
+from codegen.lowering.pieces import bent, larger, sloping, smaller
 from codegen.program.arrays import (
     Expand,
     Own,

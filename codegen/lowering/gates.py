@@ -24,9 +24,9 @@ from fractions import Fraction
 from sympy import Add, And, Eq, Expr, Ne, Not, Or, Piecewise
 from sympy.core.relational import Relational
 
+from codegen.lowering.choices import compared
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import Picked
-from codegen.lowering.pieces import compared
 from codegen.program.parts import is_number
 from codegen.program.values import (
     Apply,

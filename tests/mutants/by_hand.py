@@ -50,9 +50,9 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("return None if passes else (sign, ZERO)", "return sign, ZERO"),
     ),
     ("codegen.lowering.gates", "choice_of"): (("not larger, no, yes", "larger, no, yes"),),
-    ("codegen.lowering.pieces", "_extreme"): (("if ratio.is_positive", "if True"),),
+    ("codegen.lowering.choices", "_extreme"): (("if ratio.is_positive", "if True"),),
     ("codegen.lowering.pieces", "_joined"): ((" or b != 0", ""),),
-    ("codegen.lowering.pieces", "_lowest_at_edge"): (('(op == "<=")', "True"),),
+    ("codegen.lowering.by_value", "lowest_at_edge"): (('(op == "<=")', "True"),),
     # the zero test: what it may not call zero, and what it must
     ("derive.zero.indeterminates", "Indeterminates._note_share"): (("lcm(", "max("),),
     ("derive.zero.indeterminates", "Indeterminates._signed"): (

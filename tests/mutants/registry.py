@@ -145,6 +145,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.written_out": ("test_proof.py", *REST),
     "derive.proving.batch_sizes": ("test_proof.py", *REST),
     "derive.language.traversal": REST,
+    "codegen.lowering.by_value": ("test_pieces.py", *EMITTED),
+    "codegen.lowering.choices": ("test_pieces.py", *EMITTED),
     "codegen.lowering.constants": ("test_printer_tables.py",),
     "derive.language.operations": REST,
     "codegen.lowering.expressions": EMITTED,
