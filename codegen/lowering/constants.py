@@ -5,6 +5,8 @@ from __future__ import annotations
 from sympy import Expr, Mul, Pow, S
 
 from codegen.program.values import Constant
+from derive.language.errors import QuestionError
+from derive.language.float_range import IN_LOGARITHMS, unheld_number
 
 
 def constant(number: Expr) -> Constant:
@@ -18,3 +20,10 @@ def constant(number: Expr) -> Constant:
     before = "" if factor == 1 else "-" if factor == -1 else f"{factor}*"
     after = "" if divisor == 1 else f"/{divisor}" if divisor.is_Atom else f"/({divisor})"
     return Constant(f"{before}sqrt({inside}){after}", float(number))
+
+
+def check_held(number: Expr) -> None:
+    """A number that came out of the derivation can be computed with. Raises `QuestionError`."""
+    problem = unheld_number(number)
+    if problem:
+        raise QuestionError(f"the forward or its gradient has {problem}", IN_LOGARITHMS)

@@ -11,7 +11,7 @@ from sympy import Expr, Mul
 
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
-from codegen.lowering.picks import Index, Picked, axes_at, met
+from codegen.lowering.picks import Picked, axes_at, met
 from codegen.program.arrays import (
     Contract,
     Gathered,
@@ -49,7 +49,7 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
             continue  # what is added up would vary along the axis that it is added at
         if index.axes and index.axes <= set(e.axes):
             extra = [axis for axis in others if axis not in index.axes]
-            return _gathered(lowering, hot.axis, index, rest, extra, frame, picked)
+            return _gathered(lowering, hot.axis, rest, extra, frame, {**picked, hot.axis: index})
     if is_contraction(e) and not hots:
         return _contraction(lowering, e, frame, picked)
     return reduced(lowering, "sum", e.operand, e.axes, frame, picked)
@@ -84,14 +84,15 @@ def reduced(
 def _gathered(
     lowering: Lowering,
     axis: Axis,
-    index: Index,
     rest: Expr,
     extra: list[Axis],
     frame: Frame,
-    picked: Picked,
+    inside: Picked,
 ) -> Value:
-    """Sum over the label's positions: rows are added where the label says, along ``axis``."""
-    inside = {**picked, axis: index}
+    """Sum over the label's positions: rows are added where the label says, along ``axis``, of which
+    it is picked ``inside``.
+    """
+    index = inside[axis]
     label_axes = tuple(a for a in lowering.order if a in index.axes)
     others = tuple(
         a for a in lowering.order if a in axes_at(rest, inside) - set(label_axes) - set(extra)

@@ -1,0 +1,60 @@
+"""The terms of a sum: those that nearly cancel stay together, before the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sympy import Add, Expr
+
+from codegen.lowering.frames import broadcast
+from codegen.program.values import Plus, Value
+from derive.formulas.text import ordered_terms
+from derive.language.nodes import Peak, SubtractedPeak, along
+from derive.language.symbols import Tensor
+
+if TYPE_CHECKING:
+    from codegen.lowering.expressions import Lowering
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sum of terms that stay together, which is subtracted where it is ``negative``."""
+
+    e: Expr
+    negative: bool
+
+
+def lowered_terms(lowering: Lowering, terms: Sequence[Expr | Difference], frame, picked) -> Value:
+    values = [
+        (lowered_terms(lowering, ordered_terms(term.e), frame, picked), term.negative)
+        if isinstance(term, Difference)
+        else lowered_term(lowering, term, frame, picked)
+        for term in terms
+    ]
+    return Plus(tuple(values), dims=broadcast(value.dims for value, _ in values))
+
+
+def differences_first(lowering: Lowering, terms: Sequence[Expr]) -> list[Expr | Difference]:
+    """The terms of a sum, an entry and the largest of its row together and before the others:
+    they nearly cancel, and what is large is rounded.
+    """
+    rest, differences = list(terms), []
+    for term in terms:
+        largest = next((t for t in (term, -term) if isinstance(t, Tensor)), None)
+        for entry in () if largest is None else lowering.peaks.get(largest.name, ()):
+            negative, entry = largest == term, along(entry, largest)  # largest - entry
+            own = [term, *Add.make_args(-entry if negative else entry)]
+            if len(terms) > len(own) and all(t in rest for t in own):
+                rest = [t for t in rest if t not in own]
+                differences.append(Difference(entry - largest, negative))
+    return sorted(differences, key=lambda d: d.negative) + rest
+
+
+def lowered_term(lowering: Lowering, term: Expr, frame, picked) -> tuple[Value, bool]:
+    negative = term.could_extract_minus_sign() and not isinstance(term, Add)
+    term = -term if negative else term
+    if negative and isinstance(term, Peak):
+        term = SubtractedPeak.over(term.operand, term.axes)
+    return lowering.value(term, frame, picked), negative
