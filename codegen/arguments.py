@@ -32,15 +32,7 @@ from codegen.program.steps import (
     Step,
     Within,
 )
-from codegen.program.values import (
-    Load,
-    Number,
-    Power,
-    Quotient,
-    SizeOf,
-    Times,
-    Value,
-)
+from codegen.program.values import Load, Number, Power, Quotient, SizeOf, Times, Value
 from derive.language.symbols import Axes
 from derive.notation.layout import Dim
 

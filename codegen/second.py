@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.lowering.idioms import with_logarithms_joined
-from codegen.program import (
-    NUMBERS,
-    Function,
-    Parameter,
-    Second,
-)
+from codegen.program import NUMBERS, Function, Parameter, Second
+from codegen.signatures import Outline
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts
@@ -25,75 +21,98 @@ ZERO = 0.0  # what a cotangent is that is left out
 
 def second_of(builder: Builder, order: SecondOrder) -> Second:
     """The functions that ``order`` says, for the pair that ``builder`` builds."""
-    definition, needs = builder.definition, builder.needs()
-    snake, output = definition.snake, definition.output
-    upstream = Parameter(order.upstream.name, builder.layouts[output.name], "adjoint")
-    vectors = [
-        Parameter(v.name, builder.layouts[of], "adjoint", ZERO) for of, v in order.vectors.items()
-    ]
-    cotangents = [
-        Parameter(c.name, builder.layouts[of], "adjoint", ZERO)
-        for of, c in order.cotangents.items()
-    ]
-    gradients = tuple(f"d{t.name}" for t in definition.differentiable)
-    behind = _Lines(builder, order.second, [upstream, *vectors, *needs])
-    pulled = _Lines(builder, order.pullback, [*cotangents, *needs])
-    tangent = order.second.results[order.upstream.name].name
-    given = tuple(
-        (of, c.name)
-        for of, c in order.second.results.items()
-        if of != order.upstream.name and not behind.is_zero(c.name)
-    )
-    results = (tangent, *(c for _, c in given))
-    title = f"{definition.name}Second"
-    public = [_required(p) for p in (*vectors, upstream, *needs)]
-    linear = [_required(p) for p in (*vectors, *needs)]
-    return Second(
-        builder.function(
-            f"{snake}_pullback",
-            "The gradients of the inputs where what is saved has a gradient too.",
-            [*cotangents, *needs],
-            pulled.lines(gradients),
-            gradients,
-            f"{definition.name}Gradients",
-            next(p.name for p in needs if p.role not in NUMBERS),
+    return _Functions(builder, order).second()
+
+
+class _Functions:
+    """What comes behind the backward of one pair."""
+
+    def __init__(self, builder: Builder, order: SecondOrder):
+        self.builder, self.order, definition = builder, order, builder.definition
+        self.snake, self.output = definition.snake, definition.output
+        layouts, self.needs = builder.layouts, builder.needs()
+        self.upstream = Parameter(order.upstream.name, layouts[self.output.name], "adjoint")
+        self.vectors, self.cotangents = (
+            [Parameter(v.name, layouts[of], "adjoint", ZERO) for of, v in found.items()]
+            for found in (order.vectors, order.cotangents)
         )
-        if len(cotangents) > 1
-        else None,
-        builder.function(
-            f"{snake}_behind",
-            "What comes back behind the backward.",
-            [*vectors, upstream, *needs],
-            behind.lines(results),
-            results,
-            title,
-            upstream.name,
-        ),
-        builder.function(
-            f"{snake}_jvp",
-            f"The tangent of {output}, from those of the inputs and what the forward saved.",
-            linear,
-            behind.lines((tangent,)),
-            (tangent,),
-            "Tensor",
-            vectors[0].name,
-            checks=builder.asked_of_saved(linear),
-        ),
-        Function(
-            f"{snake}_double_backward",
-            f"The gradients by g, which is d{output}, and by the inputs, of what the gradients"
+        self.gradients = tuple(f"d{t.name}" for t in definition.differentiable)
+        self.behind = _Lines(builder, order.second, [self.upstream, *self.vectors, *self.needs])
+        self.pulled = _Lines(builder, order.pullback, [*self.cotangents, *self.needs])
+        self.tangent = order.second.results[order.upstream.name].name
+        self.title = f"{definition.name}Second"
+
+    def second(self) -> Second:
+        given = tuple(
+            (of, c.name)
+            for of, c in self.order.second.results.items()
+            if of != self.order.upstream.name and not self.behind.is_zero(c.name)
+        )
+        return Second(
+            self._pullback() if len(self.cotangents) > 1 else None,
+            self._behind((self.tangent, *(c for _, c in given))),
+            self._jvp(),
+            self._double(),
+            given,
+            (self.behind.written(), self.pulled.written()),
+            self.order.summary,
+        )
+
+    def _pullback(self) -> Function:
+        return self.builder.function(
+            Outline(
+                f"{self.snake}_pullback",
+                "The gradients of the inputs where what is saved has a gradient too.",
+                [*self.cotangents, *self.needs],
+                self.pulled.lines(self.gradients),
+                self.gradients,
+                f"{self.builder.definition.name}Gradients",
+                next(p.name for p in self.needs if p.role not in NUMBERS),
+            )
+        )
+
+    def _behind(self, results: tuple[str, ...]) -> Function:
+        return self.builder.function(
+            Outline(
+                f"{self.snake}_behind",
+                "What comes back behind the backward.",
+                [*self.vectors, self.upstream, *self.needs],
+                self.behind.lines(results),
+                results,
+                self.title,
+                self.upstream.name,
+            )
+        )
+
+    def _jvp(self) -> Function:
+        linear = [_required(p) for p in (*self.vectors, *self.needs)]
+        return self.builder.function(
+            Outline(
+                f"{self.snake}_jvp",
+                f"The tangent of {self.output}, from those of the inputs and what the forward"
+                " saved.",
+                linear,
+                self.behind.lines((self.tangent,)),
+                (self.tangent,),
+                "Tensor",
+                self.vectors[0].name,
+                checks=self.builder.asked_of_saved(linear),
+            )
+        )
+
+    def _double(self) -> Function:
+        public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]
+        return Function(
+            f"{self.snake}_double_backward",
+            f"The gradients by g, which is d{self.output}, and by the inputs, of what the gradients"
             " times v come to.",
             tuple(public),
-            builder.asked_of_saved(public),
+            self.builder.asked_of_saved(public),
             (),
             (),
-            (tangent, *gradients),
-            title,
-        ),
-        given,
-        (behind.written(), pulled.written()),
-        order.summary,
-    )
+            (self.tangent, *self.gradients),
+            self.title,
+        )
 
 
 def _required(p: Parameter) -> Parameter:

@@ -33,15 +33,7 @@ from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.layout import layouts_of, shape
 from derive.notation.library import forward_from
-from derive.presentation.document import (
-    Block,
-    Code,
-    Document,
-    Equation,
-    Equations,
-    Prose,
-    Section,
-)
+from derive.presentation.document import Block, Code, Document, Equation, Equations, Prose, Section
 from derive.presentation.terminal import rendered
 from derive.proving.claim import ProvedGradient
 from derive.proving.proved import Proved

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from codegen.program import Function
 from codegen.program.parts import values_in
-from codegen.program.steps import (
-    Assign,
-    NotZero,
-    SplitLabel,
-)
+from codegen.program.steps import Assign, NotZero, SplitLabel
 from codegen.program.values import Load
 
 

@@ -13,7 +13,7 @@ from evaluate import Numbers
 from sympy import Eq, Integer, Le, Piecewise, Pow
 
 from codegen.lowering import Lowering
-from codegen.program.arrays import (ArgMaxOf, Contract, Gathered, Merge, OneHotOf, Own, Pick, Split,)
+from codegen.program.arrays import ArgMaxOf, Contract, Gathered, Merge, OneHotOf, Own, Pick, Split
 from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign
 from codegen.program.values import Compare

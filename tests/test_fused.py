@@ -8,7 +8,7 @@ import torch
 from codegen.lowering.fused import fused
 from codegen.program.arrays import Contract
 from codegen.program.parts import values_in
-from codegen.program.values import (Apply, Load, MulAdd, Number, Plus, Power, Times,)
+from codegen.program.values import Apply, Load, MulAdd, Number, Plus, Power, Times
 from codegen.targets.torch.printer import Printer
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim

@@ -21,7 +21,7 @@ from codegen.lowering.idioms import (
     softplus,
     tanh_pulled,
 )
-from codegen.program.values import (Load, Number, Power, Times,)
+from codegen.program.values import Load, Number, Power, Times
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import FUNCTIONS, PULLBACKS
 from derive.language.nodes import OneHot

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from codegen.lowering.repeated import named_once
 from codegen.program.steps import AddAt, Assign
-from codegen.program.values import (Apply, Clamp, Compare, Load, Number, Plus, Times,)
+from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Times
 from codegen.targets.torch.printer import Printer
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim

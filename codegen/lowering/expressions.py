@@ -23,14 +23,7 @@ from sympy.core.function import Function as SymbolicFunction
 from codegen.lowering.choices import compared, with_pieces
 from codegen.lowering.conditions import lowered_choice
 from codegen.lowering.constants import check_held, constant
-from codegen.lowering.frames import (
-    Frame,
-    arranged,
-    broadcast,
-    fitted,
-    is_fresh,
-    without_ones,
-)
+from codegen.lowering.frames import Frame, arranged, broadcast, fitted, is_fresh, without_ones
 from codegen.lowering.gates import extreme
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
@@ -40,17 +33,9 @@ from codegen.lowering.pieces import bent, larger, sloping, smaller
 from codegen.lowering.products import lowered_product
 from codegen.lowering.pullbacks import lowered_pullback
 from codegen.lowering.terms import differences_first, lowered_term, lowered_terms
-from codegen.program.arrays import (
-    Expand,
-    Own,
-    Zeros,
-)
+from codegen.program.arrays import Expand, Own, Zeros
 from codegen.program.parts import is_number
-from codegen.program.steps import (
-    AddAt,
-    Assign,
-    Step,
-)
+from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import (
     Apply,
     Bend,

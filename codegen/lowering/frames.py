@@ -21,15 +21,7 @@ from codegen.program.arrays import (
 )
 from codegen.program.parts import values_in
 from codegen.program.steps import Step
-from codegen.program.values import (
-    Choose,
-    Load,
-    Number,
-    Plus,
-    SizeOf,
-    Times,
-    Value,
-)
+from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim, Layout

@@ -16,16 +16,7 @@ from codegen.lowering.frames import broadcast
 from codegen.program.arrays import Contract, ContractAdd
 from codegen.program.parts import is_number
 from codegen.program.steps import Step
-from codegen.program.values import (
-    Gate,
-    Load,
-    MulAdd,
-    Number,
-    Plus,
-    Power,
-    Times,
-    Value,
-)
+from codegen.program.values import Gate, Load, MulAdd, Number, Plus, Power, Times, Value
 
 Node = TypeVar("Node", Value, Step)
 ONE, TWO = Number(Fraction(1)), Number(Fraction(2))

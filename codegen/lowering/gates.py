@@ -28,17 +28,7 @@ from codegen.lowering.choices import compared
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import Picked
 from codegen.program.parts import is_number
-from codegen.program.values import (
-    Apply,
-    Choose,
-    Clamp,
-    Compare,
-    Extreme,
-    Gate,
-    Number,
-    Plus,
-    Value,
-)
+from codegen.program.values import Apply, Choose, Clamp, Compare, Extreme, Gate, Number, Plus, Value
 from derive.closing.conditions import of_magnitude
 from derive.language.nodes import OneHot, Position
 from derive.language.symbols import Axis, is_constant, tensors_in

@@ -9,20 +9,8 @@ from sympy import Add, Expr, Integer, Mul
 
 from codegen.lowering.frames import Frame, arranged, broadcast, fitted, widened, without_ones
 from codegen.lowering.picks import Index, Picked, met
-from codegen.program.arrays import (
-    ArgMaxOf,
-    Arrange,
-    Expand,
-    OneHotOf,
-    Pick,
-    Positions,
-)
-from codegen.program.values import (
-    Choose,
-    Compare,
-    Number,
-    Value,
-)
+from codegen.program.arrays import ArgMaxOf, Arrange, Expand, OneHotOf, Pick, Positions
+from codegen.program.values import Choose, Compare, Number, Value
 from derive.language.nodes import ArgMax, OneHot
 from derive.language.symbols import Axis, axes_of
 from derive.notation.layout import Dim, plain

@@ -13,17 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sympy import (
-    Add,
-    Dummy,
-    Expr,
-    Function,
-    Mul,
-    Piecewise,
-    S,
-    exp,
-    expand,
-)
+from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, S, exp, expand
 
 from codegen.lowering.by_value import Choice, divided, equal, is_scalar, lowest_at_edge
 from derive.language.symbols import is_constant

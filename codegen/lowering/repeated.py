@@ -12,20 +12,8 @@ from dataclasses import fields, replace
 
 from codegen.program.arrays import Arrange, Expand
 from codegen.program.parts import is_number, values_in
-from codegen.program.steps import (
-    AddAt,
-    Assign,
-    Step,
-)
-from codegen.program.values import (
-    Apply,
-    Clamp,
-    Compare,
-    Load,
-    Number,
-    Plus,
-    Value,
-)
+from codegen.program.steps import AddAt, Assign, Step
+from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Value
 
 RELATIONS = {
     ">": "above",

@@ -12,18 +12,8 @@ from sympy import Expr, Mul
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Picked, axes_at, met
-from codegen.program.arrays import (
-    Contract,
-    Gathered,
-    Reduce,
-    Split,
-)
-from codegen.program.values import (
-    Number,
-    SizeOf,
-    Times,
-    Value,
-)
+from codegen.program.arrays import Contract, Gathered, Reduce, Split
+from codegen.program.values import Number, SizeOf, Times, Value
 from derive.language.nodes import OneHot, Sum
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, Tensor, axes_of

@@ -9,20 +9,10 @@ from functools import cached_property
 from textwrap import wrap
 
 from codegen.arguments import needed
-from codegen.program import (
-    NUMBERS,
-    Function,
-    Parameter,
-    Program,
-)
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract, Pick
 from codegen.program.parts import values_in
-from codegen.program.steps import (
-    Assign,
-    NameSize,
-    SplitLabel,
-    Step,
-)
+from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load, Value
 from codegen.targets.torch.checks import Surroundings
 from codegen.targets.torch.lines import LONGEST, broken

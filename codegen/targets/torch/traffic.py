@@ -13,11 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
-from codegen.program import (
-    NUMBERS,
-    Function,
-    Program,
-)
+from codegen.program import NUMBERS, Function, Program
 from codegen.program.arrays import (
     ArgMaxOf,
     Arrange,
@@ -30,26 +26,9 @@ from codegen.program.arrays import (
     Reduce,
     Split,
 )
-from codegen.program.parts import (
-    is_number,
-    operands,
-    values_in,
-)
-from codegen.program.steps import (
-    AddAt,
-    Assign,
-    Step,
-)
-from codegen.program.values import (
-    Choose,
-    Compare,
-    Load,
-    Number,
-    Plus,
-    Pullback,
-    Times,
-    Value,
-)
+from codegen.program.parts import is_number, operands, values_in
+from codegen.program.steps import AddAt, Assign, Step
+from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value
 from codegen.quality import Counts, Moves, Traffic
 from codegen.targets.torch.vocabulary import PULLBACKS
 from derive.notation.layout import Layout, shape

@@ -1,0 +1,188 @@
+"""The arguments of the functions, what is asked of them, and the lines of the gradients, which say
+what the backward needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sympy import Expr
+from sympy.core.function import Function as SymbolicFunction
+
+from codegen.arguments import needed, number_steps, refused, shape_steps, sizes_read, with_sizes
+from codegen.lowering import Lowering, sizes_used
+from codegen.lowering.idioms import with_logarithms_joined
+from codegen.program import Parameter
+from codegen.program.steps import Step
+from codegen.program.values import LengthOf
+from codegen.refusals import Refusals
+from derive.language.symbols import Axes, Tensor
+from derive.notation.definition import IGNORE_INDEX, Statement
+from derive.notation.layout import Layout, layouts, plain
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement to lower: its tensor, the terms of its expression in the order in which they
+    are added, and its layout.
+    """
+
+    tensor: Tensor
+    terms: tuple[Expr, ...]
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a function is to be: its arguments, the ``lines`` that are to be lowered, what it
+    returns and under which class. ``like`` names a tensor of the kind of its results;
+    ``statements`` and what is ``saved`` are for `Lowering`, and ``checks`` are what it asks of its
+    arguments.
+    """
+
+    name: str
+    summary: str
+    parameters: Sequence[Parameter]
+    lines: Iterable[Line]
+    results: tuple[str, ...]
+    result_class: str
+    like: str
+    statements: Mapping[str, Statement] | None = None
+    saved: frozenset[str] | None = None
+    checks: tuple[Step, ...] = ()
+
+
+class Signatures(Refusals):
+    """What the functions are given, and what they ask of it."""
+
+    def _inputs(self) -> list[Parameter]:
+        optional = dict(self.definition.optional)
+        tensors = [
+            Parameter(t.name, self.layouts[t.name], t.role, optional.get(t))
+            for t in self.definition.arguments
+        ]
+        sizes = [Parameter(name, (), "size") for name, _ in self.definition.size_arguments]
+        lowering = Lowering({}, self.definition.axes)
+        scalars = [
+            Parameter(
+                t.name,
+                (),
+                "scalar",
+                lowering.value(default, ()) if isinstance(default, Expr) else default,
+            )
+            for t, default in self.definition.scalars
+        ]
+        ignored = dict.fromkeys(ignoring.default for ignoring in self.definition.ignoring)
+        indices = [Parameter(IGNORE_INDEX, (), "index", default) for default in ignored]
+        return tensors + sizes + scalars + indices
+
+    def needs(self) -> list[Parameter]:
+        """What the backward takes besides the upstream gradient: saved tensors, and sizes that
+        none of them has.
+        """
+        saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
+        saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
+        output = self.definition.output
+        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
+        lowering = Lowering(
+            {
+                **self.layouts,
+                **{line.tensor.name: line.layout for line in self._gradient_lines()},
+                upstream.name: upstream.layout,
+            },
+            self.definition.axes,
+            self.definition.by_name,
+            self._at_hand(),
+        )
+        steps: list[Step] = []
+        for line in self._gradient_lines():
+            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
+        used = {self._original[axis] for axis in sizes_used(steps)}
+        shapes = self._shapes_needed(used, [upstream, *saved])
+        missing = sorted(used - set(self._lengths([upstream, *saved, *shapes])))
+        tensors = [p for p in saved if p.role != "scalar"]
+        return [
+            *tensors,
+            *shapes,
+            *saved[len(tensors) :],
+            *(Parameter(self._names[axis], (), "size") for axis in missing),
+        ]
+
+    def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
+        """An argument for every `Axes` that the backward speaks of and whose dimensions none of
+        its tensors has.
+        """
+        shown = {dim.axis for p in parameters for dim in p.layout if not dim.one}
+        spoken_of = {axis for t in self.definition.differentiable for axis in t.axes}
+        return [
+            Parameter(self.sizes[axis], plain([axis]), "shape")
+            for axis in self.definition.axes
+            if isinstance(axis, Axes)
+            and axis not in shown
+            and (axis in spoken_of or axis.name in used)
+        ]
+
+    def _at_hand(self) -> frozenset[str]:
+        """What the backward knows by name."""
+        saved = {t.name for t in self.form.saved} | {s.tensor.name for s in self.form.statements}
+        return frozenset(saved | {self.form.chain.upstream.name})
+
+    def _gradient_lines(self) -> list[Line]:
+        fixed = {
+            s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None
+        }
+        fixed |= self.layouts
+        fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
+        gradients = {f"d{t.name}" for t in self.definition.differentiable}
+        written = ((s.tensor, s.expression) for s in self.form.statements)
+        pairs = with_logarithms_joined(written, gradients)
+        known = layouts(pairs, self.definition.axes, fixed)
+        return [Line(t, self._terms(t, e), known[t.name]) for t, e in pairs]
+
+    def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
+        """The terms of a closed form ``e``; the derivative of a function by its name where the
+        closed form is the step of the chain and nothing else.
+        """
+        adjoint = self.form.chain.by_name.get(tensor.name)
+        if adjoint is None or adjoint.expression != e:
+            return (e,)
+        vias = (self.definition.by_name[c.via].expression for c in adjoint.contributions)
+        if not all(isinstance(via, SymbolicFunction) for via in vias):
+            return (e,)
+        return tuple(c.through_outer for c in adjoint.contributions)
+
+    def _asked_of_inputs(self) -> tuple[Step, ...]:
+        """What all functions that take the inputs ask of them."""
+        inputs = self._inputs()
+        return (*needed(inputs), *self._asked(inputs, self.definition.broadcast))
+
+    def asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
+        """What the backward asks of an upstream gradient and of what the forward saved."""
+        asked = self._asked(parameters, upstream=True)
+        return (*asked, *self._ranges(parameters, self._counting()))
+
+    def _asked(
+        self, parameters: Sequence[Parameter], broadcast: Sequence[str] = (), upstream: bool = False
+    ) -> list[Step]:
+        lengths, fixed = self._lengths(parameters), dict.fromkeys(self._fixed_sizes(), "")
+        shapes = shape_steps(parameters, broadcast, self._names, fixed, upstream)
+        rest = [
+            *refused(self._requirements(), lengths),
+            *number_steps(parameters, self._demanded(parameters), self.definition.snake),
+        ]
+        return [*shapes, *with_sizes(rest, lengths, self._names, sizes_read(shapes, self._names))]
+
+    def _asked_beside_inputs(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
+        """What the chain asks of the upstream gradient and the statements, when the inputs are what
+        they have to be.
+        """
+        inputs = self._inputs()
+        rest = [p for p in parameters if p not in inputs]
+        lengths = self._lengths(inputs)
+        known = {
+            self._names[axis]: length.tensor if isinstance(length, LengthOf) else ""
+            for axis, length in lengths.items()
+        }
+        steps = shape_steps(rest, (), self._names, known, upstream=True, after=True)
+        return tuple(with_sizes(steps, lengths, self._names, self._fixed_sizes()))

@@ -1,0 +1,110 @@
+"""The sizes of a forward: under which names the code knows them, and where a function reads them
+off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+from codegen.lowering import sizes_used
+from codegen.program import Parameter
+from codegen.program.values import LengthOf, Load, Number, Quotient, SizeOf, Times, Value
+from derive.language.symbols import Axis
+from derive.notation.definition import Definition
+from derive.notation.layout import Layout, layouts, layouts_of
+from derive.notation.made_axes import known_sizes
+from derive.proving.forward_plan import forward_plan
+from derive.proving.proved import Proved
+
+
+class Sizes:
+    """What is ``proved``, with the layouts of its values and the names of its sizes."""
+
+    def __init__(self, proved: Proved):
+        self.proved, self.form = proved, proved.closed_form
+        self.definition: Definition = self.form.definition
+        self.layouts: dict[str, Layout] = layouts_of(self.definition)
+        self.plan = forward_plan(self.form)
+        pairs = [(v.tensor, v.expression) for v in self.form.relations.values]
+        pairs += [(v.tensor, v.expression) for v in self.plan if v.tensor.name not in self.layouts]
+        self.layouts = layouts(pairs, self.definition.axes, self.layouts)
+        self.sizes = self._size_names()
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The name of the size of every axis, in the code."""
+        return {axis.name: self.sizes[axis] for axis in self.definition.axes}
+
+    def _fixed_sizes(self) -> tuple[str, ...]:
+        return tuple(self.sizes[axis] for axis in self.definition.fixed)
+
+    @cached_property
+    def _original(self) -> dict[str, str]:
+        """Every axis with the one that it is a renaming of, or itself."""
+        return {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
+
+    def _size_names(self) -> dict[Axis, str]:
+        """The name of every size in the code: the axis's own, unless a tensor has it."""
+        taken = {t.name for t in self.definition.inputs} | {
+            t.name for t, _ in self.definition.scalars
+        }
+        taken |= {v.tensor.name for v in self.form.relations.values}
+        taken |= {f"d{name}" for name in taken}
+        arguments = {axis: name for name, axis in self.definition.size_arguments}
+        taken |= set(arguments.values())
+        names = {}
+        for axis in self.definition.axes:
+            original = self.definition.size(axis)
+            own = f"{original.name}_size" if original.name in taken else original.name
+            names[axis] = arguments.get(original, own)
+        return names
+
+    def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
+        """(name, value) for every size that the steps or results speak of."""
+        by_axis = {axis.name: self.sizes[axis] for axis in self.definition.axes}
+        same = self._original
+        wanted = {same[axis] for axis in sizes_used(steps)}
+        wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
+        given = {p.name for p in parameters if p.role in ("size", "shape")}
+        found = []
+        for axis in [a.name for a in self.definition.axes if a.name in wanted]:
+            if by_axis[axis] in given:
+                continue
+            found.append((by_axis[axis], self._lengths(parameters)[axis]))
+        return tuple(found)
+
+    def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
+        """The length of every axis that is known: that of a dimension of the first argument that
+        has it, a number, an argument itself, or what follows from those of other axes.
+        """
+        definition, found = self.definition, {}
+        for p in sorted(parameters, key=lambda p: p.default is not None):
+            for i, dim in enumerate(p.layout):
+                if not dim.one:
+                    axis = definition.size(dim.axis)
+                    shown = p.role == "shape"
+                    length = SizeOf(axis.name) if shown else LengthOf(p.name, i)
+                    found.setdefault(axis, length)
+        for axis, length in definition.fixed.items():
+            found[axis] = Number(Fraction(length))
+        given = {p.name for p in parameters if p.role == "size"}
+        for axis in definition.axes:
+            if self.sizes[axis] in given:
+                found.setdefault(definition.size(axis), Load(self.sizes[axis]))
+        flattened = dict(definition.flattened)
+        for axis, others in known_sizes(found, flattened).items():
+            if others == flattened.get(axis):
+                found[axis] = _product(found[part] for part in others)
+            else:
+                flat, *parts = others
+                by = " * ".join(self.sizes[part] for part in parts)
+                divisor = _product(found[part] for part in parts)
+                found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
+        return {axis.name: length for axis, length in found.items()}
+
+
+def _product(lengths: Iterable[Value]) -> Value:
+    lengths = tuple(lengths)
+    return lengths[0] if len(lengths) == 1 else Times(tuple((v, False) for v in lengths))
