@@ -1,0 +1,222 @@
+"""The `torch.autograd.Function` of a module as text, and the shorter pair that it takes where
+nothing optional is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+from codegen.program import NUMBERS
+from codegen.program.steps import Assign
+from codegen.program.values import Load
+from codegen.targets.torch.behind import BehindTheBackward
+from codegen.targets.torch.lines import broken
+from codegen.targets.torch.printed import Behind, Core, Differentiable
+from codegen.targets.torch.wrapping import (
+    WITHIN,
+    broken_at_its_place,
+    in_tuple,
+)
+from derive.notation.definition import IGNORE_INDEX
+
+
+class Autograd(BehindTheBackward):
+    """What autograd calls."""
+
+    def differentiable(self) -> Differentiable:
+        program = self.program
+        forward, backward = program.forward, program.backward
+        needs = backward.parameters[1:]
+        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS]
+        numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
+        places = {name: i for i, name in enumerate(backward.results)}
+        gradients = [
+            f"gradients[{places[f'd{p.name}']}]"
+            + f" if ctx.needs_input_grad[{i}] else None" * (p.default is not None)  # or left out
+            if p.role == "input"
+            else "None"
+            for i, p in enumerate(forward.parameters)
+        ]
+        return Differentiable(
+            self.inputs,
+            forward.results[0],
+            backward.parameters[0].name,
+            tuple(broken(line, WITHIN) for line in self.plain_applied()),
+            broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
+            in_tuple(numbers),
+            broken(f"return {in_tuple(self.outputs('result.'))}", WITHIN),
+            tuple(broken_at_its_place(line) for line in self.called_back()),
+            broken(f"return {in_tuple(gradients)}", WITHIN),
+            self.behind_the_backward(),
+        )
+
+    def outputs(self, of: str = "") -> list[str]:
+        """What autograd sees: the output, and the values that are saved, each once. These have a
+        gradient where the backward is differentiated.
+        """
+        forward = self.program.forward
+        if self.program.second is None or self.program.second.pullback is None:
+            return [f"{of}{forward.results[0]}"]
+        values = [p.name for p in self.program.second.pullback.parameters if p.role == "statement"]
+        same = {
+            step.name
+            for step in forward.steps
+            if isinstance(step, Assign) and isinstance(step.value, Load)
+        }
+        names = [forward.results[0], *(name for name in values if name != forward.results[0])]
+        return [
+            f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
+            for i, name in enumerate(names)
+        ]
+
+    def called_back(self) -> list[str]:
+        """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
+        differentiated again, or as nearly always.
+        """
+        upstream = self.program.backward.parameters[0].name
+        count = len(self.program.forward.parameters)
+        lines = []
+        if any(pair.program.second and pair.program.second.pullback for pair in self.pairs):
+            lines += ["if any(c is not None for c in cotangents):"]
+            lines += self.either(
+                lambda pair, name: [pair.pulled_back(f"{name}_pullback", upstream)], "    "
+            )
+            lines += [f"elif {upstream} is None:"]
+        else:
+            lines += [f"if {upstream} is None:"]
+        lines += [
+            f"    return (None,) * {count}",
+            f"elif torch.is_grad_enabled() and not _transformed({upstream}):",
+        ]
+        if all(pair.program.second for pair in self.pairs):
+            known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
+            gradient = f"{self.program.title}Gradient"
+            lines += [f"    gradients = {gradient}.apply({known}, {upstream}, *saved)"]
+        else:
+            lines += ["    raise NotImplementedError(_REFUSAL)"]
+        lines += ["else:"]
+        lines += self.either(
+            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream)}"], "    "
+        )
+        return lines
+
+    @property
+    def pairs(self) -> list[Autograd]:
+        return [self, self.plain] if self.plain is not None else [self]
+
+    def either(self, lines: Callable[[Autograd, str], list[str]], indent: str) -> list[str]:
+        """``lines`` for the one pair, or for the plain one and the other."""
+        whole = lines(self, "")
+        if self.plain is None:
+            return [f"{indent}{line}" for line in whole]
+        short = lines(self.plain, "_plain")
+        return [
+            f"{indent}if ctx.plain:",
+            *(f"{indent}    {line}" for line in short),
+            f"{indent}else:",
+            *(f"{indent}    {line}" for line in whole),
+        ]
+
+    def backward_called(self, name: str, upstream: str, needs: str = "ctx.needs_input_grad") -> str:
+        more = f", needs={needs}" * self.guards
+        return f"{name}_backward({upstream}, *saved, *ctx.numbers{more})"
+
+    def pulled_back(self, name: str, upstream: str) -> str:
+        if self.program.second is None or self.program.second.pullback is None:
+            return "raise NotImplementedError(_REFUSAL)"
+        return f"gradients = {name}({upstream}, *cotangents, *saved, *ctx.numbers)"
+
+    def behind_the_backward(self) -> tuple[Behind, ...]:
+        """The function of autograd's that the backward is where it is differentiated again."""
+        if not all(pair.program.second for pair in self.pairs):
+            return ()
+        places = self.program.backward.results
+
+        def vectors(pair: Autograd) -> str:
+            """What stands before the gradients that the pair computes."""
+            own = pair.program.backward.results
+            if own == places:
+                return "*vectors"
+            return ", ".join(f"vectors[{places.index(name)}]" for name in own)
+
+        upstream = self.program.backward.parameters[0].name
+        known = ["plain"] * (self.plain is not None) + ["needs", "numbers"]
+        computed = [f"ctx.{name} = {name}" for name in known if name != "needs"]
+        computed += self.either(
+            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, 'needs')}"], ""
+        )
+        returned = self.either(
+            lambda pair, name: [
+                f"gradients = {name}_behind({vectors(pair)}, {upstream}, *saved, *ctx.numbers)"
+            ],
+            "",
+        )
+        returned.append(f"return {in_tuple(['None'] * len(known) + ['*gradients'])}")
+        return (
+            Behind(
+                ", ".join([*known, upstream]),
+                tuple(map(broken_at_its_place, computed)),
+                tuple(map(broken_at_its_place, returned)),
+            ),
+        )
+
+    @cached_property
+    def plain(self) -> Autograd | None:
+        """The page of the pair that is for calls which pass nothing optional."""
+        plain = self.program.plain
+        if plain is None:
+            return None
+        pair = replace(
+            self.program,
+            forward=plain.forward,
+            backward=plain.backward,
+            second=plain.second,
+            plain=None,
+        )
+        return type(self)(pair, self.program.forward.parameters)
+
+    def plain_pair(self) -> tuple[Core, ...]:
+        if self.plain is None:
+            return ()
+        page, pair = self.plain, self.plain.program
+        gradients = tuple(
+            name if name in pair.backward.results else "None"
+            for name in self.program.backward.results
+        )
+        return (
+            page.core(pair.forward, "_plain_forward", returned=pair.forward.results),
+            page.core(
+                pair.backward,
+                "_plain_backward",
+                [page.needs] * page.guards,
+                returned=gradients,
+            ),
+            *page.second_cores("_plain", gradients),
+        )
+
+    def plain_applied(self) -> list[str]:
+        """When the shorter pair is taken, and how."""
+        plain = self.program.plain
+        if plain is None:
+            return []
+        printer = self.printer(self.program.forward)
+        tests = [f"{name} is None" for name in plain.absent]
+        tests += [f"{name} == 0" for name in plain.zero]
+        for step in plain.counting:
+            lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
+            tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
+        inputs = ", ".join(p.name for p in plain.forward.parameters)
+        needs = plain.backward.parameters[1:]
+        saved = ", ".join(p.name for p in needs if p.role not in NUMBERS)
+        numbers = [p.name for p in needs if p.role in NUMBERS]
+        results = in_tuple(plain.forward.results).removeprefix("(").removesuffix(")")
+        return [
+            f"ctx.plain = {' and '.join(tests)}",
+            "if ctx.plain:",
+            f"    {results} = _plain_forward({inputs})",
+            f"    ctx.save_for_backward({saved})",
+            f"    ctx.numbers = {in_tuple(numbers)}",
+            f"    return {in_tuple(self.plain.outputs())}",
+        ]

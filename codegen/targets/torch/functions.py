@@ -1,0 +1,265 @@
+"""The functions of a Program as text: their signatures, what they ask, their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from codegen.program import NUMBERS, Function, Parameter, Program
+from codegen.program.arrays import Contract, Pick
+from codegen.program.parts import values_in
+from codegen.program.steps import Assign, NameSize, SplitLabel, Step
+from codegen.program.values import Load
+from codegen.targets.torch.checks import Surroundings
+from codegen.targets.torch.lines import LONGEST
+from codegen.targets.torch.printed import Core, PrintedFunction
+from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.wrapping import (
+    KINDS,
+    free,
+    in_tuple,
+    typed,
+    used,
+    wrapped,
+)
+from codegen.wanted import wanted_by
+from derive.language.names import checked_name
+from derive.notation.layout import Layout
+
+
+class Functions:
+    """The functions of a Program as text. ``asked_for`` are the arguments of which a gradient may
+    be needed, by place: those of the program, if nothing else is said.
+    """
+
+    def __init__(self, program: Program, asked_for: Sequence[Parameter] = ()):
+        self.program = program
+        self.asked_for = asked_for or program.forward.parameters
+        self.sizes = dict(program.sizes)
+        second = program.second
+        behind = () if second is None else (second.behind, second.jvp, second.double)
+        behind += (second.pullback,) if second is not None and second.pullback else ()
+        four = (program.forward, program.backward, program.atoms, program.chain)
+        self.functions = (*four, *behind)
+        for function in self.functions:
+            for parameter in function.parameters:
+                checked_name(parameter.name, "an argument")
+        taken = {*self.sizes.values()}
+        for function in self.functions:
+            taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
+        self.dims = {size: free(f"{size}_dims", taken) for size in program.several}
+        self.dtype, self.result, self.needs = (
+            free(name, taken) for name in ("dtype", "result", "needs")
+        )
+
+    def printer(self, function: Function) -> Printer:
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
+        tensors = [p for p in function.parameters if p.role in ("input", "adjoint", "statement")]
+        like = min(tensors, key=lambda p: p.default is not None).name
+        fixed, name = dict(self.program.fixed), self.program.name
+        hurried = function is self.program.forward
+        around = Surroundings(name, self.dims, fixed, self.dtype, hurried)
+        return Printer(self.sizes, numbers, like, around)
+
+    def function(
+        self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
+    ) -> PrintedFunction:
+        lines = used(lines, ", ".join(results))
+        kinds = {p.name: KINDS.get(p.role, "Tensor") for p in function.parameters}
+        kinds |= {name: self.kind_of_size(name) for name, _ in function.sizes}
+        layouts = layouts_in(function)
+        returned = f" -> {function.result_class}:"
+        uncast = "@_uncast\n" * (not core and self.multiplies_matrices(function))
+        return PrintedFunction(
+            function.summary,
+            uncast + wrapped(f"def {function.name}", self.arguments(function), returned),
+            self.shapes(function),
+            tuple(lines),
+            function.result_class,
+            tuple(
+                (
+                    name,
+                    kinds.get(name, "Tensor"),
+                    f"  # {self.shape_of(layouts[name])}" if name in layouts else "",
+                )
+                for name in function.results
+            ),
+            wrapped(f"return {function.result_class}", results, indent=4),
+            core,
+        )
+
+    def core(
+        self,
+        function: Function,
+        name: str,
+        more: Sequence[str] = (),
+        returned: Sequence[str] = (),
+    ) -> Core:
+        """The lines of a function, without any check of its arguments; ``returned`` as a plain
+        tuple, if it is given.
+        """
+        arguments = [*(p.name for p in function.parameters), *more]
+        uncast = "@_uncast\n" * self.multiplies_matrices(function)
+        kind = "tuple" if returned else function.result_class
+        last = wrapped(f"return {function.result_class}", function.results, indent=4)
+        if returned:
+            last = f"return {in_tuple(returned)}"
+        return Core(
+            uncast + wrapped(f"def {name}", arguments, f" -> {kind}:"),
+            tuple(self.lines(function)),
+            last,
+        )
+
+    def lines(self, function: Function) -> list[str]:
+        """The sizes and the steps; a step that not all results need stands under what asks for
+        those that do.
+        """
+        printer = self.printer(function)
+        named = {step.name for step in function.checks if isinstance(step, NameSize)}
+        lines = [
+            line
+            for name, length in function.sizes
+            if name not in named or function is not self.program.chain
+            for line in printer.size_lines(name, length)
+        ]
+        if function is not self.program.backward or not self.guards:
+            return [*lines, *map(printer.step, function.steps)]
+        everything, before = frozenset(function.results), None
+        wanted = wanted_by(function)
+        pairs = zip(function.steps, wanted, strict=True)
+        guarded = {step.name for step, by in pairs if by != everything}
+        unset = [name for name in function.results if name in guarded]
+        lines.append(f"{' = '.join(unset)} = None")
+        for step, by in zip(function.steps, wanted, strict=True):
+            text = printer.step(step)
+            if by == everything:
+                lines.append(text)
+            else:
+                if by != before:
+                    lines.append(self.asks_for(by))
+                lines.append("    " + text.replace("\n", "\n    "))
+            before = by
+        return lines
+
+    def asks_for(self, results: frozenset[str]) -> str:
+        """``if needs[1] or needs[2]:``, by the places of the inputs."""
+        names = [f"d{p.name}" for p in self.asked_for]
+        places = [i for i, name in enumerate(names) if name in results]
+        return f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
+
+    @property
+    def guards(self) -> bool:
+        """Whether the backward has lines that not all gradients need."""
+        everything = frozenset(self.program.backward.results)
+        return any(by != everything for by in wanted_by(self.program.backward))
+
+    def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
+        """The results as they are returned: with all dimensions, the first ones ``rounded``."""
+        printer, layouts = self.printer(function), layouts_in(function)
+        found = []
+        for i, name in enumerate(function.results):
+            if name in self.dims:
+                found.append(f"tuple({self.dims[name]})")
+                continue
+            text = printer.restored(of + name, layouts.get(name, ()))
+            found.append(f"{text}.to({self.dtype})" if i < rounded else text)
+        return found
+
+    @property
+    def inputs(self) -> str:
+        return ", ".join(p.name for p in self.program.forward.parameters)
+
+    @property
+    def prepared_names(self) -> str:
+        return ", ".join([self.dtype, *self.dims.values(), self.inputs])
+
+    @property
+    def prepared(self) -> str:
+        names = (p.name for p in self.program.forward.parameters)
+        return wrapped(f"{self.prepared_names} = _arguments", [*names], indent=4)
+
+    def arguments_asked(self) -> list[str]:
+        """The lines of the function that looks at the inputs."""
+        return used(self.asked(self.program.forward), self.prepared_names)
+
+    def asked(self, function: Function) -> list[str]:
+        """The checks of a function. What torch itself refuses in time is not looked through
+        before.
+        """
+        printer = self.printer(function)
+        lines = [printer.step(step) for step in function.checks]
+        if function is self.program.forward:
+            ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
+            lines += map(printer.step, ranges)
+        return lines
+
+    def in_range(self) -> list[str]:
+        """The labels that ``_arguments`` does not look through."""
+        printer = self.printer(self.program.forward)
+        return [printer.step(step) for step in self.left_to_torch()]
+
+    def left_to_torch(self) -> list[Step]:
+        forward = self.program.forward
+        return [step for step in self.program.ranges if self.guarded(forward, step.name)]
+
+    def explained(self, line: str) -> str:
+        """``line``, in which torch refuses a wrong label; what it says does not name the label."""
+        if not self.left_to_torch():
+            return line
+        lines = ["try:", f"    {line}", "except (IndexError, RuntimeError):"]
+        lines += [f"    {explanation}" for explanation in self.in_range()]
+        return "\n    ".join([*lines, "    raise"])
+
+    def guarded(self, function: Function, label: str) -> bool:
+        """Whether torch itself refuses a wrong index where the function picks with it: gather and
+        embedding do, plain indexing counts negative ones from the end.
+        """
+        axes = [axis for other, axis in self.program.labels if other == label]
+        return len(axes) == 1 and any(
+            isinstance(value, Pick)
+            and (value.rowwise or len(value.operand.dims) == 2)
+            and isinstance(index := value.index, Load)
+            and index.name == label
+            for step in function.steps
+            for value in values_in(step)
+        )
+
+    def of_role(self, role: str) -> tuple[str, ...]:
+        """The arguments of a role."""
+        return tuple(p.name for p in self.program.forward.parameters if p.role == role)
+
+    def multiplies_matrices(self, function: Function) -> bool:
+        """Whether torch's autocast would change the format of what is computed."""
+        return any(isinstance(v, Contract) for step in function.steps for v in values_in(step))
+
+    def shapes(self, function: Function) -> str:
+        """The shapes of the arguments, in lines."""
+        printer = self.printer(function)
+        texts = [
+            f"{p.name} {printer.written(p.layout)}" for p in (*function.tensors, *function.shapes)
+        ]
+        return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LONGEST - 4))
+
+    def shape_of(self, layout: Layout) -> str:
+        return self.printer(self.program.forward).written(layout)
+
+    def kind_of_size(self, name: str) -> str:
+        return KINDS["shape" if name in self.program.several else "size"]
+
+    def arguments(self, function: Function) -> list[str]:
+        """What stands in the brackets of its ``def``. Python wants that all may be left out after
+        what may be; what is needed all the same is asked for in the lines.
+        """
+        found, optional = [], False
+        for p in function.parameters:
+            text = typed(p)
+            found.append(f"{text} | None = None" if optional and "=" not in text else text)
+            optional |= "=" in text
+        return found
+
+
+def layouts_in(function: Function) -> dict[str, Layout]:
+    """The layout of every tensor that a function is given or computes."""
+    layouts = {p.name: p.layout for p in function.tensors}
+    layouts |= {s.kept: s.dims for s in function.steps if isinstance(s, SplitLabel)}
+    return layouts | {s.name: s.value.dims for s in function.steps if isinstance(s, Assign)}

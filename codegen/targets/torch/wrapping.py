@@ -1,0 +1,89 @@
+"""Signatures, calls and tuples as text, on as many lines as they need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codegen.program import NUMBERS, Parameter
+from codegen.program.values import Value
+from codegen.targets.torch.lines import LONGEST, broken
+
+WITHIN = " " * 8  # what stands in a method is indented by that
+KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
+UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\()")
+
+
+def broken_at_its_place(line: str) -> str:
+    """A line of a method, itself indented, in several where it is long."""
+    own = line.lstrip()
+    indent = line[: len(line) - len(own)]
+    return indent + broken(own, indent + WITHIN)
+
+
+def unpacked(names: Sequence[str]) -> str:
+    """What stands before ``=`` where a tuple is taken apart."""
+    return f"{names[0]}," if len(names) == 1 else ", ".join(names)
+
+
+def typed(p: Parameter) -> str:
+    """An argument with its type, and its default if it has one."""
+    if p.role == "scalar" and isinstance(p.default, Value):
+        return f"{p.name}: float | None = None"
+    if p.role == "index":
+        return f"{p.name}: int = {p.default}"
+    if p.role not in NUMBERS and p.default is not None:
+        return f"{p.name}: Tensor | None = None"
+    if p.role == "scalar":
+        return f"{p.name}: float" + (f" = {p.default!r}" if p.default is not None else "")
+    return f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
+
+
+def free(name: str, taken: set[str]) -> str:
+    """``name``, or a longer one where an argument or a statement has it."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def used(lines: Sequence[str], returned: str) -> list[str]:
+    """``lines`` in which what is unpacked and not used by the later ones is called ``_``."""
+    found, later = [], returned
+    for line in reversed(lines):
+        unpacked = UNPACKED.match(line)
+        if unpacked is not None:
+            names = [
+                name
+                if re.search(rf"(?<![.\w]){name.strip('*')}\b", later)
+                else "*_"
+                if "*" in name
+                else "_"
+                for name in re.findall(r"[\w*]+", unpacked["names"])
+            ]
+            if {*names} <= {"_", "*_"}:
+                continue
+            if len(names) > 1:
+                line = line.replace(unpacked["names"], ", ".join(names), 1)
+        found.append(line)
+        later = f"{line}\n{later}"
+    return found[::-1]
+
+
+def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) -> str:
+    """``head(items)tail`` on one line, or the items on lines of their own, as many on each as it
+    holds.
+    """
+    line = f"{head}({', '.join(items)}){tail}"
+    if indent + len(line) <= LONGEST:
+        return line
+    margin, lines = " " * (indent + 4), []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 3 <= LONGEST:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{margin}{item},")
+    return "\n".join([f"{head}(", *lines, f"{' ' * indent}){tail}"])
+
+
+def in_tuple(items: Sequence[str]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
