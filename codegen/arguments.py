@@ -84,14 +84,18 @@ def shape_steps(
                 known.setdefault(size, p.name)
     floats = tuple(p.name for p in tensors if p.role not in KINDS)
     steps.append(InSingle("", floats, mixed=upstream))
+    return [*steps, *_merged(tensors, names)]
+
+
+def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:
+    """One dimension for each `Axes`."""
     for axis in dict.fromkeys(names[d.axis.name] for p in tensors for d in p.layout if _several(d)):
         merged = (
             (p.name, p.layout)
             for p in tensors
             if any(_several(d) and names[d.axis.name] == axis for d in p.layout)
         )
-        steps.append(MergeDims(axis, tuple(merged)))
-    return steps
+        yield MergeDims(axis, tuple(merged))
 
 
 def _place(p: Parameter, broadcast: Collection[str]) -> int:

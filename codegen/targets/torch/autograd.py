@@ -14,11 +14,7 @@ from codegen.program.values import Load
 from codegen.targets.torch.behind import BehindTheBackward
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Behind, Core, Differentiable
-from codegen.targets.torch.wrapping import (
-    WITHIN,
-    broken_at_its_place,
-    in_tuple,
-)
+from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple
 from derive.notation.definition import IGNORE_INDEX
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.program import NUMBERS
+from codegen.program import NUMBERS, Second
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import (
-    unpacked,
-    used,
-    wrapped,
-)
+from codegen.targets.torch.wrapping import unpacked, used, wrapped
 
 
 class BehindTheBackward(Functions):
@@ -41,17 +37,58 @@ class BehindTheBackward(Functions):
     def second(self) -> tuple[PrintedFunction, ...]:
         """What comes behind the backward, for whoever calls it."""
         second = self.program.second
-        if second is None:
-            return ()
+        return () if second is None else (self._jvp(second), self._double(second))
+
+    def _jvp(self, second: Second) -> PrintedFunction:
+        """The tangent of the output."""
+        function, tangent = second.jvp, second.behind.results[0]
+        layout = self.program.backward.parameters[0].layout
+        pushed = self.printer(second.double).restored(tangent, layout)
+        return PrintedFunction(
+            function.summary,
+            wrapped(f"def {function.name}", self.arguments(function), " -> Tensor:"),
+            self.shapes(function),
+            tuple(used([*self.asked(function), *self.lines(function)], pushed)),
+            "",
+            (),
+            f"return {pushed}.to({self.dtype})",
+        )
+
+    def _double(self, second: Second) -> PrintedFunction:
+        """The backward of the backward: one function after the other, and what they add up to."""
+        double, tangent = second.double, second.behind.results[0]
+        lines, values = self._called(second)
+        layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
+        layouts[tangent] = self.program.backward.parameters[0].layout
+        printer = self.printer(double)
+        returned, kinds = [], []
+        for name, terms in values.items():
+            kind = "Tensor" if terms else "None"
+            kinds.append((name, kind, f"  # {self.shape_of(layouts[name])}"))
+            if len(terms) > 1:
+                lines.append(f"{name} = {' + '.join(terms)}")
+                terms = [name]
+            text = printer.restored(terms[0], layouts[name]) if terms else "None"
+            returned.append(f"{text}.to({self.dtype})" if terms else text)
+        kind = f" -> {double.result_class}:"
+        return PrintedFunction(
+            double.summary,
+            wrapped(f"def {double.name}", self.arguments(double), kind),
+            self.shapes(double),
+            tuple(used(lines, ", ".join(returned))),
+            double.result_class,
+            tuple(kinds),
+            wrapped(f"return {double.result_class}", returned, indent=4),
+        )
+
+    def _called(self, second: Second) -> tuple[list[str], dict[str, list[str]]]:
+        """The calls, and for every result the names that are its terms; none where it is 0."""
         double, cotangents = second.double, dict(second.cotangents)
-        names = [p.name for p in double.parameters]
-        saved = names[len(second.behind.parameters) - len(self.program.backward.parameters[1:]) :]
-        tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
+        needs, names = self.program.backward.parameters[1:], [p.name for p in double.parameters]
+        saved = names[len(second.behind.parameters) - len(needs) :]
+        tensors = [p for p in needs if p.role not in NUMBERS]
         found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
-        lines = [
-            *self.asked(double),
-            wrapped(f"{unpacked(found)} = _behind", names, indent=4),
-        ]
+        lines = [*self.asked(double), wrapped(f"{unpacked(found)} = _behind", names, indent=4)]
         values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
         pulled = unpacked(double.results[1:])
         if second.pullback is not None:
@@ -67,42 +104,4 @@ class BehindTheBackward(Functions):
         for p in tensors:
             if f"d{p.name}" in values and p.name in cotangents:
                 values[f"d{p.name}"].append(cotangents[p.name])
-        layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
-        layouts[found[0]] = self.program.backward.parameters[0].layout
-        printer = self.printer(double)
-        returned = []
-        for name, terms in ((found[0], [found[0]]), *values.items()):
-            if len(terms) > 1:
-                lines.append(f"{name} = {' + '.join(terms)}")
-                terms = [name]
-            text = printer.restored(terms[0], layouts[name]) if terms else "None"
-            returned.append(f"{text}.to({self.dtype})" if terms else text)
-        kinds = [
-            (name, "Tensor" if terms else "None", f"  # {self.shape_of(layouts[name])}")
-            for name, terms in ((found[0], [found[0]]), *values.items())
-        ]
-        tangent = second.jvp
-        pushed = [*self.asked(tangent), *self.lines(tangent)]
-        pushed_to = printer.restored(found[0], layouts[found[0]])
-        return (
-            PrintedFunction(
-                tangent.summary,
-                wrapped(f"def {tangent.name}", self.arguments(tangent), " -> Tensor:"),
-                self.shapes(tangent),
-                tuple(used(pushed, pushed_to)),
-                "",
-                (),
-                f"return {pushed_to}.to({self.dtype})",
-            ),
-            PrintedFunction(
-                double.summary,
-                wrapped(
-                    f"def {double.name}", self.arguments(double), f" -> {double.result_class}:"
-                ),
-                self.shapes(double),
-                tuple(used(lines, ", ".join(returned))),
-                double.result_class,
-                tuple(kinds),
-                wrapped(f"return {double.result_class}", returned, indent=4),
-            ),
-        )
+        return lines, {found[0]: [found[0]], **values}

@@ -74,7 +74,27 @@ def edges(program: Program) -> tuple[str, ...]:
     ]
     found += [f"NaN where {axis} is 0: {name} divides by it." for name, axis in program.means]
     found += [f"{line}." for line in program.unsafe]
+    found += [*_labels(program), *_arguments(program)]
     given = _of_role(program, "given")
+    numbers = _of_role(program, "scalar")
+    found += [
+        f"TypeError where {' or '.join(numbers)} is no number of Python's or numpy's, as a tensor."
+    ] * bool(numbers)
+    found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
+    kinds = "TypeError for inputs that are not floating point, or not all of one format"
+    if given:
+        kinds += f", where {' and '.join(given)} may be of any that the one computed in holds"
+    return (
+        *found,
+        f"{kinds}; ValueError for shapes that do not fit.",
+        "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
+        "torch.autocast nothing changes.",
+        *_orders(program),
+    )
+
+
+def _labels(program: Program) -> list[str]:
+    found = []
     for label, axis in program.labels:
         found += [
             f"TypeError where {label} is not of integers.",
@@ -85,7 +105,12 @@ def edges(program: Program) -> tuple[str, ...]:
         f"Where {label} is {IGNORE_INDEX} it is ignored: it picks nothing."
         for label in program.ignored
     ]
-    found += [
+    return found
+
+
+def _arguments(program: Program) -> list[str]:
+    """What may be left out, is broadcast, stands for several dimensions, or has a domain."""
+    found = [
         f"{name} stands for any number of dimensions, none included, and counts as one axis: "
         "the arguments along it have the same ones there, and results get them back."
         for name in program.several
@@ -104,21 +129,7 @@ def edges(program: Program) -> tuple[str, ...]:
         for step in program.forward.checks
         if isinstance(step, Within)
     ]
-    numbers = _of_role(program, "scalar")
-    found += [
-        f"TypeError where {' or '.join(numbers)} is no number of Python's or numpy's, as a tensor."
-    ] * bool(numbers)
-    found += [f"RuntimeError where {name} requires a gradient: it has none." for name in given]
-    kinds = "TypeError for inputs that are not floating point, or not all of one format"
-    if given:
-        kinds += f", where {' and '.join(given)} may be of any that the one computed in holds"
-    return (
-        *found,
-        f"{kinds}; ValueError for shapes that do not fit.",
-        "float16 and bfloat16 are computed in float32, and rounded once at the end; under "
-        "torch.autocast nothing changes.",
-        *_orders(program),
-    )
+    return found
 
 
 def _orders(program: Program) -> tuple[str, ...]:

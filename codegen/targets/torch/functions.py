@@ -14,14 +14,7 @@ from codegen.targets.torch.checks import Surroundings
 from codegen.targets.torch.lines import LONGEST
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.wrapping import (
-    KINDS,
-    free,
-    in_tuple,
-    typed,
-    used,
-    wrapped,
-)
+from codegen.targets.torch.wrapping import KINDS, free, in_tuple, typed, used, wrapped
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout

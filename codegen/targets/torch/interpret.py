@@ -86,12 +86,8 @@ class _Interpreter:
     def value(self, e: Expr) -> Tensor:
         if isinstance(e, Symbolic):
             return self.spread(self.values[e.name], e.axes)
-        if isinstance(e, Axis):
-            return self.spread(torch.tensor(float(self.size(e)), dtype=torch.float64), ())
-        if isinstance(e, MinusInfinity):
-            return self.spread(torch.tensor(-torch.inf, dtype=torch.float64), ())
-        if e.is_number:
-            return self.spread(torch.tensor(float(e), dtype=torch.float64), ())
+        if isinstance(e, (Axis, MinusInfinity)) or e.is_number:
+            return self.spread(torch.tensor(self.number(e), dtype=torch.float64), ())
         if isinstance(e, Sum):
             whole = self.value(e.operand)
             shape = [
@@ -126,6 +122,11 @@ class _Interpreter:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
         name = type(e).__name__
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+
+    def number(self, e: Expr) -> float:
+        if isinstance(e, MinusInfinity):
+            return -torch.inf
+        return float(self.size(e) if isinstance(e, Axis) else e)
 
     def reshaped(self, e: Reshaping) -> Tensor:
         """The axes that change are brought to the end, counted anew, and put in their places."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 from codegen.arguments import needed
 from codegen.targets.torch.autograd import Autograd
 from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import (
-    typed,
-    used,
-    wrapped,
-)
+from codegen.targets.torch.wrapping import typed, used, wrapped
 
 
 class Page(Autograd):
