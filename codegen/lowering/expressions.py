@@ -110,7 +110,7 @@ class Lowering:
         index = index_of(self, label, frame)
         index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: label}), others)
-        if self._is_number(value):
+        if is_number(value, self.scalars):
             value = Expand(value, dims=others)  # what is added has to be a tensor
         return AddAt(name, index, along, value, len(layout))
 

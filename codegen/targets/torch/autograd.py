@@ -42,7 +42,7 @@ class Autograd(BehindTheBackward):
             tuple(broken(line, WITHIN) for line in self.plain_applied()),
             broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
             in_tuple(numbers),
-            broken(f"return {in_tuple(self.outputs('result.'))}", WITHIN),
+            tuple(broken(line, WITHIN) for line in self.returned("result.")),
             tuple(broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {in_tuple(gradients)}", WITHIN),
             self.behind_the_backward(),
@@ -66,6 +66,14 @@ class Autograd(BehindTheBackward):
             f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
             for i, name in enumerate(names)
         ]
+
+    def returned(self, of: str = "") -> list[str]:
+        """How autograd is given the outputs. Under torch.compile nothing is differentiated again,
+        and a gradient of what is saved would be all zeros, added to the others.
+        """
+        outputs = self.outputs(of)
+        alone = [f"if torch.compiler.is_compiling():\n            return ({outputs[0]},)"]
+        return [*alone * (len(outputs) > 1), f"return {in_tuple(outputs)}"]
 
     def called_back(self) -> list[str]:
         """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
@@ -122,7 +130,8 @@ class Autograd(BehindTheBackward):
     def pulled_back(self, name: str, upstream: str) -> str:
         if self.program.second is None or self.program.second.pullback is None:
             return "raise NotImplementedError(_REFUSAL)"
-        return f"gradients = {name}({upstream}, *cotangents, *saved, *ctx.numbers)"
+        more = ", needs=ctx.needs_input_grad" * self.guards_in(self.program.second.pullback)
+        return f"gradients = {name}({upstream}, *cotangents, *saved, *ctx.numbers{more})"
 
     def behind_the_backward(self) -> tuple[Behind, ...]:
         """The function of autograd's that the backward is where it is differentiated again."""
@@ -143,12 +152,14 @@ class Autograd(BehindTheBackward):
         computed += self.either(
             lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, 'needs')}"], ""
         )
-        returned = self.either(
-            lambda pair, name: [
-                f"gradients = {name}_behind({vectors(pair)}, {upstream}, *saved, *ctx.numbers)"
-            ],
-            "",
-        )
+        asked = f", needs=ctx.needs_input_grad[{len(known)} :]"
+
+        def called(pair: Autograd, name: str) -> list[str]:
+            more = asked * pair.guards_in(pair.program.second.behind)
+            arguments = f"{vectors(pair)}, {upstream}, *saved, *ctx.numbers{more}"
+            return [f"gradients = {name}_behind({arguments})"]
+
+        returned = self.either(called, "")
         returned.append(f"return {in_tuple(['None'] * len(known) + ['*gradients'])}")
         return (
             Behind(
@@ -214,5 +225,5 @@ class Autograd(BehindTheBackward):
             f"    {results} = _plain_forward({inputs})",
             f"    ctx.save_for_backward({saved})",
             f"    ctx.numbers = {in_tuple(numbers)}",
-            f"    return {in_tuple(self.plain.outputs())}",
+            *("    " + line.replace("\n", "\n    ") for line in self.plain.returned()),
         ]

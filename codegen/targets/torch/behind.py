@@ -23,15 +23,12 @@ class BehindTheBackward(Functions):
         cotangents = dict(second.cotangents)
         tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
         behind = [second.behind.results[0], *(cotangents.get(p.name, "None") for p in tensors)]
-        found = [self.core(second.behind, f"{name}_behind", returned=behind)]
+        asked = [self.needs] * self.guards_in(second.behind)
+        found = [self.core(second.behind, f"{name}_behind", asked, behind)]
         if second.pullback is not None:
-            found.append(
-                self.core(
-                    second.pullback,
-                    f"{name}_pullback",
-                    returned=gradients or second.pullback.results,
-                )
-            )
+            asked = [self.needs] * self.guards_in(second.pullback)
+            returned = gradients or second.pullback.results
+            found.append(self.core(second.pullback, f"{name}_pullback", asked, returned))
         return tuple(found)
 
     def second(self) -> tuple[PrintedFunction, ...]:
@@ -88,17 +85,23 @@ class BehindTheBackward(Functions):
         saved = names[len(second.behind.parameters) - len(needs) :]
         tensors = [p for p in needs if p.role not in NUMBERS]
         found = [second.behind.results[0], *(cotangents.get(p.name, "_") for p in tensors)]
-        lines = [*self.asked(double), wrapped(f"{unpacked(found)} = _behind", names, indent=4)]
+        all_of = {n: f"(True,) * {n}" for n in (len(found), len(self.program.forward.parameters))}
+        asked = [all_of[len(found)]] * self.guards_in(second.behind)
+        call = wrapped(f"{unpacked(found)} = _behind", [*names, *asked], indent=4)
+        lines = [*self.asked(double), call]
         values: dict[str, list[str]] = {name: [] for name in double.results[1:]}
         pulled = unpacked(double.results[1:])
         if second.pullback is not None:
             of = [p.name for p in second.pullback.parameters if p.role == "adjoint"]
             passed = [name if name in cotangents.values() else "None" for name in of]
+            saved += [all_of[len(self.program.forward.parameters)]] * self.guards_in(
+                second.pullback
+            )
             lines.append(wrapped(f"{pulled} = _pullback", [*passed, *saved], indent=4))
             values = {name: [name] for name in values}
         elif self.program.forward.results[0] in cotangents:
             passed = [cotangents[self.program.forward.results[0]], *saved]
-            passed += [f"(True,) * {len(self.program.forward.parameters)}"] * self.guards
+            passed += [all_of[len(self.program.forward.parameters)]] * self.guards
             lines.append(wrapped(f"{pulled} = _backward", passed, indent=4))
             values = {name: [name] for name in values}
         for p in tensors:

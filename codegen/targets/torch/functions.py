@@ -11,13 +11,15 @@ from codegen.program.parts import values_in
 from codegen.program.steps import Assign, NameSize, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.targets.torch.checks import Surroundings
-from codegen.targets.torch.lines import LONGEST
+from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.printed import Core, PrintedFunction
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import KINDS, free, in_tuple, typed, used, wrapped
 from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout
+
+DEEPER = " " * 8  # before a line of a function that stands under an if
 
 
 class Functions:
@@ -115,36 +117,54 @@ class Functions:
             if name not in named or function is not self.program.chain
             for line in printer.size_lines(name, length)
         ]
-        if function is not self.program.backward or not self.guards:
+        if not self.guards_in(function):
             return [*lines, *map(printer.step, function.steps)]
         everything, before = frozenset(function.results), None
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
         guarded = {step.name for step, by in pairs if by != everything}
         unset = [name for name in function.results if name in guarded]
-        lines.append(f"{' = '.join(unset)} = None")
+        lines += [f"{' = '.join(unset)} = None"] * bool(unset)
         for step, by in zip(function.steps, wanted, strict=True):
             text = printer.step(step)
             if by == everything:
                 lines.append(text)
             else:
                 if by != before:
-                    lines.append(self.asks_for(by))
-                lines.append("    " + text.replace("\n", "\n    "))
+                    lines.append(self.asks_for(by, function))
+                lines.append("    " + _deeper(text))
             before = by
         return lines
 
-    def asks_for(self, results: frozenset[str]) -> str:
-        """``if needs[1] or needs[2]:``, by the places of the inputs."""
-        names = [f"d{p.name}" for p in self.asked_for]
-        places = [i for i, name in enumerate(names) if name in results]
+    def asks_for(self, results: frozenset[str], function: Function) -> str:
+        """``if needs[1] or needs[2]:``, by the places of what is asked for."""
+        places = [place for name, place in self.places(function).items() if name in results]
         return f"if {' or '.join(f'{self.needs}[{i}]' for i in places)}:"
+
+    def places(self, function: Function) -> dict[str, int]:
+        """Of a function that may be asked for some of its results alone the place of each among
+        what asks: the inputs, and behind the backward its own arguments.
+        """
+        second = self.program.second
+        if second is not None and function is second.behind:
+            needs = self.program.backward.parameters[1:]
+            tensors = [p.name for p in needs if p.role not in NUMBERS]
+            of = ((c, tensors.index(name) + 1) for name, c in second.cotangents)
+            return {function.results[0]: 0, **dict(of)}
+        back = [self.program.backward, *([second.pullback] if second is not None else [])]
+        if any(function is each for each in back):
+            return {f"d{p.name}": i for i, p in enumerate(self.asked_for)}
+        return {}
+
+    def guards_in(self, function: Function) -> bool:
+        """Whether it has lines that not all of its results need."""
+        everything = frozenset(function.results)
+        return bool(self.places(function)) and any(by != everything for by in wanted_by(function))
 
     @property
     def guards(self) -> bool:
-        """Whether the backward has lines that not all gradients need."""
-        everything = frozenset(self.program.backward.results)
-        return any(by != everything for by in wanted_by(self.program.backward))
+        """Whether the backward has such lines."""
+        return self.guards_in(self.program.backward)
 
     def restored(self, function: Function, of: str = "", rounded: int = 0) -> list[str]:
         """The results as they are returned: with all dimensions, the first ones ``rounded``."""
@@ -249,6 +269,11 @@ class Functions:
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
+
+
+def _deeper(text: str) -> str:
+    """A step below an ``if``: broken anew where it is one line that is too long there."""
+    return text.replace("\n", "\n    ") if "\n" in text else broken(text, DEEPER)
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:

@@ -33,7 +33,7 @@ class Differentiable:
     plain: tuple[str, ...]
     saved: str
     numbers: str
-    returned: str
+    returned: tuple[str, ...]
     computed: tuple[str, ...]
     gradients: str
     behind: tuple[Behind, ...]
