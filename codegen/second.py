@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.program import NUMBERS, Function, Parameter, Second
 from codegen.signatures import Outline
+from codegen.wanted import wanted_by
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts
@@ -59,7 +61,7 @@ class _Functions:
         )
 
     def _pullback(self) -> Function:
-        return self.builder.function(
+        return self._needed(
             Outline(
                 f"{self.snake}_pullback",
                 "The gradients of the inputs where what is saved has a gradient too.",
@@ -72,7 +74,7 @@ class _Functions:
         )
 
     def _behind(self, results: tuple[str, ...]) -> Function:
-        return self.builder.function(
+        return self._needed(
             Outline(
                 f"{self.snake}_behind",
                 "What comes back behind the backward.",
@@ -83,6 +85,14 @@ class _Functions:
                 self.upstream.name,
             )
         )
+
+    def _needed(self, outline: Outline) -> Function:
+        """The function without steps that no result needs: a vector that meets only zeros is not
+        filled in.
+        """
+        function = self.builder.function(outline)
+        steps = zip(function.steps, wanted_by(function), strict=True)
+        return replace(function, steps=tuple(step for step, by in steps if by))
 
     def _jvp(self) -> Function:
         linear = [_required(p) for p in (*self.vectors, *self.needs)]
