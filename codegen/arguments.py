@@ -62,7 +62,7 @@ def shape_steps(
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind = rest if after else "first"
-    for p in sorted(tensors, key=lambda p: _place(p, broadcast)):
+    for p in _in_order(tensors, broadcast, names, {*known}):
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
@@ -96,6 +96,24 @@ def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[
             if any(_several(d) and names[d.axis.name] == axis for d in p.layout)
         )
         yield MergeDims(axis, tuple(merged))
+
+
+def _in_order(
+    tensors: Iterable[Parameter],
+    broadcast: Collection[str],
+    names: Mapping[str, str],
+    shown: set[str],
+) -> Iterable[Parameter]:
+    """By `_place`; and what has size 1 along an `Axes` after what shows how many dimensions that
+    is.
+    """
+    waiting = sorted(tensors, key=lambda p: _place(p, broadcast))
+    while waiting:
+        ones = ([names[d.axis.name] for d in p.layout if d.one and _several(d)] for p in waiting)
+        place = next((i for i, sizes in enumerate(ones) if shown.issuperset(sizes)), 0)
+        p = waiting.pop(place)
+        shown |= {names[dim.axis.name] for dim in p.layout if not dim.one}
+        yield p
 
 
 def _place(p: Parameter, broadcast: Collection[str]) -> int:

@@ -300,70 +300,88 @@ def batch_norm_double_backward(
     )
     if N - 1 == 0:
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
-    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, (True,) * 4,
+    )
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
     dgain = dgain + c_gain
     return BatchNormSecond(v_y.to(dtype), dx.to(dtype), dgain.to(dtype), dbias.to(dtype))
 
 
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(C)
-    g_gain = (g * xhat).sum(0, keepdim=True)
-    g_bias = g.sum(0, keepdim=True)
-    g_x_term = torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
-    sum_g_x_term_v_x = (g_x_term * v_x).sum(0)
-    sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
-    v_y = (
-        torch.addcmul(
-            torch.addcmul(v_bias, gain * inv_std, v_x),
-            v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
-            xhat,
+    if needs[0] or needs[3]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(C)
+    if needs[1] or needs[2] or needs[3]:
+        g_gain = (g * xhat).sum(0, keepdim=True)
+    if needs[1] or needs[2]:
+        g_bias = g.sum(0, keepdim=True)
+        g_x_term = torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
+        sum_g_x_term_v_x = (g_x_term * v_x).sum(0)
+    if needs[0] or needs[3]:
+        sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
+    if needs[0]:
+        v_y = (
+            torch.addcmul(
+                torch.addcmul(v_bias, gain * inv_std, v_x),
+                v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
+                xhat,
+            )
+            - gain * inv_std * v_x.sum(0, keepdim=True) / N
         )
-        - gain * inv_std * v_x.sum(0, keepdim=True) / N
-    )
-    c_gain = sum_g_x_term_v_x * inv_std[0]
-    c_inv_std = (sum_g_x_term_v_x * gain)[None]
-    c_xhat = torch.addcmul(
-        (v_gain - sum_v_x_xhat * gain * inv_std / (N - 1)) * g,
-        g_gain * gain * inv_std / (N - 1),
-        v_x,
-        value=-1,
-    )
+    if needs[1]:
+        c_gain = sum_g_x_term_v_x * inv_std[0]
+    if needs[2]:
+        c_inv_std = (sum_g_x_term_v_x * gain)[None]
+    if needs[3]:
+        c_xhat = torch.addcmul(
+            (v_gain - sum_v_x_xhat * gain * inv_std / (N - 1)) * g,
+            g_gain * gain * inv_std / (N - 1),
+            v_x,
+            value=-1,
+        )
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
     C = gain.shape[0]
+    dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C)
-    if c_inv_std is None:
-        c_inv_std = gain.new_full((), 0).expand(1, C)
-    if c_xhat is None:
-        c_xhat = gain.new_full((), 0).expand(N, C)
-    sum_c_y = c_y.sum(0, keepdim=True)
-    dx = inv_std * torch.addcmul(
-        (
-            torch.addcmul(c_xhat, gain, c_y)
-            - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N
-        ),
-        torch.addcmul(
-            (xhat * torch.addcmul(c_xhat, gain, c_y)).sum(0, keepdim=True),
-            c_inv_std,
-            inv_std,
-        ) / (N - 1),
-        xhat,
-        value=-1,
-    )
-    dgain = (c_y * xhat).sum(0)
-    dbias = sum_c_y[0]
+    if needs[0]:
+        if c_inv_std is None:
+            c_inv_std = gain.new_full((), 0).expand(1, C)
+        if c_xhat is None:
+            c_xhat = gain.new_full((), 0).expand(N, C)
+    if needs[0] or needs[2]:
+        sum_c_y = c_y.sum(0, keepdim=True)
+    if needs[0]:
+        dx = inv_std * torch.addcmul(
+            (
+                torch.addcmul(c_xhat, gain, c_y)
+                - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N
+            ),
+            torch.addcmul(
+                (xhat * torch.addcmul(c_xhat, gain, c_y)).sum(0, keepdim=True),
+                c_inv_std,
+                inv_std,
+            ) / (N - 1),
+            xhat,
+            value=-1,
+        )
+    if needs[1]:
+        dgain = (c_y * xhat).sum(0)
+    if needs[2]:
+        dbias = sum_c_y[0]
     return (dx, dgain, dbias)
 
 
@@ -378,13 +396,15 @@ class BatchNormFunction(torch.autograd.Function):
         result = _forward(x, gain, bias, eps)
         ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -408,7 +428,7 @@ class BatchNormGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

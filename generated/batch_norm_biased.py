@@ -361,8 +361,10 @@ def batch_norm_biased_double_backward(
     )
     if len(S_dims) != 1:
         v_x, g, inv_std, xhat = _merged(2, 0, v_x, g, inv_std, xhat)
-    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, (True,) * 4,
+    )
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
     dgain = dgain + c_gain
     return BatchNormBiasedSecond(
         _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
@@ -370,66 +372,82 @@ def batch_norm_biased_double_backward(
     )
 
 
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     S = g.shape[2]
+    v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(C)
-    g_gain = (g * xhat).sum((0, 2), keepdim=True)
-    g_bias = g.sum((0, 2), keepdim=True)
-    g_x_term = torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S
-    sum_g_x_term_v_x = (g_x_term * v_x).sum((0, 2))
-    sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
-    v_y = (
-        torch.addcmul(
-            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
-            v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
-            xhat,
+    if needs[0] or needs[3]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(C)
+    if needs[1] or needs[2] or needs[3]:
+        g_gain = (g * xhat).sum((0, 2), keepdim=True)
+    if needs[1] or needs[2]:
+        g_bias = g.sum((0, 2), keepdim=True)
+        g_x_term = torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S
+        sum_g_x_term_v_x = (g_x_term * v_x).sum((0, 2))
+    if needs[0] or needs[3]:
+        sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
+    if needs[0]:
+        v_y = (
+            torch.addcmul(
+                torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
+                v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
+                xhat,
+            )
+            - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
         )
-        - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
-    )
-    c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
-    c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
-    c_xhat = torch.addcmul(
-        (v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S) * g,
-        g_gain * gain[:, None] * inv_std / N / S,
-        v_x,
-        value=-1,
-    )
+    if needs[1]:
+        c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
+    if needs[2]:
+        c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
+    if needs[3]:
+        c_xhat = torch.addcmul(
+            (v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S) * g,
+            g_gain * gain[:, None] * inv_std / N / S,
+            v_x,
+            value=-1,
+        )
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
     C = gain.shape[0]
     S = xhat.shape[2]
+    dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = gain.new_full((), 0).expand(1, C, 1)
-    if c_xhat is None:
-        c_xhat = gain.new_full((), 0).expand(N, C, S)
-    sum_c_y = c_y.sum((0, 2), keepdim=True)
-    dx = inv_std * (
-        torch.addcmul(
-            torch.addcmul(c_xhat, gain[:, None], c_y),
+    if needs[0]:
+        if c_inv_std is None:
+            c_inv_std = gain.new_full((), 0).expand(1, C, 1)
+        if c_xhat is None:
+            c_xhat = gain.new_full((), 0).expand(N, C, S)
+    if needs[0] or needs[2]:
+        sum_c_y = c_y.sum((0, 2), keepdim=True)
+    if needs[0]:
+        dx = inv_std * (
             torch.addcmul(
-                (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
-                c_inv_std,
-                inv_std,
-            ) / N / S,
-            xhat,
-            value=-1,
+                torch.addcmul(c_xhat, gain[:, None], c_y),
+                torch.addcmul(
+                    (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
+                    c_inv_std,
+                    inv_std,
+                ) / N / S,
+                xhat,
+                value=-1,
+            )
+            - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S
         )
-        - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S
-    )
-    dgain = (c_y * xhat).sum((0, 2))
-    dbias = sum_c_y[0, :, 0]
+    if needs[1]:
+        dgain = (c_y * xhat).sum((0, 2))
+    if needs[2]:
+        dbias = sum_c_y[0, :, 0]
     return (dx, dgain, dbias)
 
 
@@ -456,20 +474,30 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     return (dx, None, None)
 
 
-def _plain_behind(v_x, g, inv_std, y) -> tuple:
+def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     S = g.shape[2]
+    v_y = c_inv_std = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    g_x_sum = (g * y).sum((0, 2), keepdim=True)
-    g_x_term = torch.addcmul(g, g_x_sum / N / S, y, value=-1) - g.sum((0, 2), keepdim=True) / N / S
-    sum_v_x_y = (v_x * y).sum((0, 2), keepdim=True)
-    v_y = inv_std * (
-        torch.addcmul(v_x, sum_v_x_y / N / S, y, value=-1) - v_x.sum((0, 2), keepdim=True) / N / S
-    )
-    c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
-    c_y = -sum_v_x_y * inv_std / N / S * g - g_x_sum * inv_std / N / S * v_x
+    if needs[1] or needs[2]:
+        g_x_sum = (g * y).sum((0, 2), keepdim=True)
+    if needs[1]:
+        g_x_term = (
+            torch.addcmul(g, g_x_sum / N / S, y, value=-1)
+            - g.sum((0, 2), keepdim=True) / N / S
+        )
+    if needs[0] or needs[2]:
+        sum_v_x_y = (v_x * y).sum((0, 2), keepdim=True)
+    if needs[0]:
+        v_y = inv_std * (
+            torch.addcmul(v_x, sum_v_x_y / N / S, y, value=-1) - v_x.sum((0, 2), keepdim=True) / N / S
+        )
+    if needs[1]:
+        c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
+    if needs[2]:
+        c_y = -sum_v_x_y * inv_std / N / S * g - g_x_sum * inv_std / N / S * v_x
     return (v_y, c_inv_std, c_y)
 
 
@@ -506,10 +534,14 @@ class BatchNormBiasedFunction(torch.autograd.Function):
             y, inv_std = _plain_forward(x, eps)
             ctx.save_for_backward(inv_std, y)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, inv_std)
         result = _forward(x, gain, bias, eps)
         ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
@@ -519,7 +551,13 @@ class BatchNormBiasedFunction(torch.autograd.Function):
             if ctx.plain:
                 gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -562,9 +600,15 @@ class BatchNormBiasedGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

@@ -307,8 +307,10 @@ def batch_norm_evaluation_double_backward(
     v_x, v_gain, v_bias, g, x, gain, inv_std = _single(v_x, v_gain, v_bias, g, x, gain, inv_std)
     if len(S_dims) != 1:
         v_x, g, x = _merged(2, 0, v_x, g, x)
-    v_y, c_x, _, c_gain, c_inv_std = _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std)
-    dx, dgain, dbias = _pullback(None, c_inv_std, x, running_mean, gain, inv_std)
+    v_y, c_x, _, c_gain, c_inv_std = _behind(
+        v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, (True,) * 5,
+    )
+    dx, dgain, dbias = _pullback(None, c_inv_std, x, running_mean, gain, inv_std, (True,) * 6)
     dx = dx + c_x
     dgain = dgain + c_gain
     return BatchNormEvaluationSecond(
@@ -317,43 +319,54 @@ def batch_norm_evaluation_double_backward(
     )
 
 
-def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std) -> tuple:
+def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     S = g.shape[2]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, C, S)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(C)
-    sum_g_v_x = (g * v_x).sum((0, 2))
-    v_y = torch.addcmul(
-        torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
-        inv_std[:, None] * v_gain[:, None],
-        x - running_mean[:, None],
-    )
-    c_x = inv_std[:, None] * v_gain[:, None] * g
-    c_gain = sum_g_v_x * inv_std
-    c_inv_std = torch.addcmul(
-        sum_g_v_x * gain,
-        v_gain,
-        (g * (x - running_mean[:, None])).sum((0, 2)),
-    )
+    v_y = c_x = c_gain = c_inv_std = None
+    if needs[0] or needs[3] or needs[4]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, C, S)
+    if needs[0] or needs[1] or needs[4]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(C)
+    if needs[3] or needs[4]:
+        sum_g_v_x = (g * v_x).sum((0, 2))
+    if needs[0]:
+        v_y = torch.addcmul(
+            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
+            inv_std[:, None] * v_gain[:, None],
+            x - running_mean[:, None],
+        )
+    if needs[1]:
+        c_x = inv_std[:, None] * v_gain[:, None] * g
+    if needs[3]:
+        c_gain = sum_g_v_x * inv_std
+    if needs[4]:
+        c_inv_std = torch.addcmul(
+            sum_g_v_x * gain,
+            v_gain,
+            (g * (x - running_mean[:, None])).sum((0, 2)),
+        )
     return (v_y, c_x, None, c_gain, c_inv_std)
 
 
-def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std) -> tuple:
+def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std, needs) -> tuple:
     N = x.shape[0]
     C = x.shape[1]
     S = x.shape[2]
+    dx = dgain = dbias = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = x.new_full((), 0).expand(C)
-    dx = gain[:, None] * inv_std[:, None] * c_y
-    dgain = (inv_std[:, None] * c_y * (x - running_mean[:, None])).sum((0, 2))
-    dbias = c_y.sum((0, 2))
+    if needs[0]:
+        dx = gain[:, None] * inv_std[:, None] * c_y
+    if needs[3]:
+        dgain = (inv_std[:, None] * c_y * (x - running_mean[:, None])).sum((0, 2))
+    if needs[4]:
+        dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
 
 
@@ -369,14 +382,17 @@ def _plain_backward(dy, inv_std) -> tuple:
     return (dx, None, None)
 
 
-def _plain_behind(v_x, g, inv_std) -> tuple:
+def _plain_behind(v_x, g, inv_std, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     S = g.shape[2]
+    v_y = c_inv_std = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    v_y = inv_std[:, None] * v_x
-    c_inv_std = (g * v_x).sum((0, 2))
+    if needs[0]:
+        v_y = inv_std[:, None] * v_x
+    if needs[1]:
+        c_inv_std = (g * v_x).sum((0, 2))
     return (v_y, c_inv_std)
 
 
@@ -386,8 +402,6 @@ def _plain_pullback(c_y, c_inv_std, inv_std) -> tuple:
     S = c_y.shape[2]
     if c_y is None:
         c_y = inv_std.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = inv_std.new_full((), 0).expand(C)
     dx = inv_std[:, None] * c_y
     return (dx, None, None)
 
@@ -405,10 +419,14 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
             y, inv_std = _plain_forward(x, running_mean, running_var, eps)
             ctx.save_for_backward(inv_std)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, inv_std)
         result = _forward(x, running_mean, running_var, gain, bias, eps)
         ctx.save_for_backward(result.x, result.running_mean, result.gain, result.inv_std)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.inv_std)
 
     @staticmethod
@@ -418,7 +436,13 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
             if ctx.plain:
                 gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -463,9 +487,15 @@ class BatchNormEvaluationGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

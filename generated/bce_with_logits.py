@@ -380,7 +380,7 @@ def bce_with_logits_double_backward(
             weight,
         )
     v_loss, c_logits, c_target, _, _ = _behind(
-        v_logits, v_target, g, logits, target, weight, pos_weight,
+        v_logits, v_target, g, logits, target, weight, pos_weight, (True,) * 5,
     )
     return BCEWithLogitsSecond(
         v_loss.to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
@@ -388,49 +388,61 @@ def bce_with_logits_double_backward(
     )
 
 
-def _behind(v_logits, v_target, g, logits, target, weight, pos_weight) -> tuple:
+def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
+    v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C)
-    abs_logits = torch.abs(logits)
-    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    if needs[0] or needs[1]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C)
+        abs_logits = torch.abs(logits)
+    if needs[0]:
+        log_logits_2 = torch.log1p(torch.exp(-abs_logits))
     g_logits_inverse_again = torch.sigmoid(logits)
-    dg_target_term_2 = -g / C / N * v_target * weight
-    dg_logits_term_2 = -g / C / N * v_logits * weight
-    v_loss = -(
-        weight * torch.addcmul(
-            v_logits * torch.addcmul(
-                pos_weight * target,
+    if needs[1]:
+        dg_target_term_2 = -g / C / N * v_target * weight
+    if needs[1] or needs[2]:
+        dg_logits_term_2 = -g / C / N * v_logits * weight
+    if needs[0]:
+        v_loss = -(
+            weight * torch.addcmul(
+                v_logits * torch.addcmul(
+                    pos_weight * target,
+                    g_logits_inverse_again,
+                    torch.addcmul(target, pos_weight, target, value=-1) - 1,
+                ),
+                v_target,
+                torch.addcmul(
+                    log_logits_2 + logits.clamp(min=0),
+                    pos_weight,
+                    logits.clamp(max=0) - log_logits_2,
+                ),
+            )
+        ).sum() / C / N
+    if needs[1]:
+        c_logits = (
+            dg_target_term_2 * torch.addcmul(
+                (
+                    (logits >= 0).to(g.dtype)
+                    + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
+                ),
+                (1 - pos_weight) * torch.sigmoid(-abs_logits),
+                torch.sign(logits),
+                value=-1,
+            )
+            - torch.ops.aten.sigmoid_backward(
+                dg_logits_term_2 * (1 - (1 - pos_weight) * target),
                 g_logits_inverse_again,
-                torch.addcmul(target, pos_weight, target, value=-1) - 1,
-            ),
-            v_target,
-            torch.addcmul(
-                log_logits_2 + logits.clamp(min=0),
-                pos_weight,
-                logits.clamp(max=0) - log_logits_2,
-            ),
+            )
         )
-    ).sum() / C / N
-    c_logits = (
-        dg_target_term_2 * torch.addcmul(
-            (
-                (logits >= 0).to(g.dtype)
-                + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
-            ),
-            (1 - pos_weight) * torch.sigmoid(-abs_logits),
-            torch.sign(logits),
-            value=-1,
-        )
-        - torch.ops.aten.sigmoid_backward(
-            dg_logits_term_2 * (1 - (1 - pos_weight) * target),
+    if needs[2]:
+        c_target = dg_logits_term_2 * torch.addcmul(
+            pos_weight,
+            1 - pos_weight,
             g_logits_inverse_again,
         )
-    )
-    c_target = dg_logits_term_2 * torch.addcmul(pos_weight, 1 - pos_weight, g_logits_inverse_again)
     return (v_loss, c_logits, c_target, None, None)
 
 
@@ -459,25 +471,31 @@ def _plain_backward(dloss, logits, target, needs) -> tuple:
     return (dlogits, dtarget)
 
 
-def _plain_behind(v_logits, v_target, g, logits, target) -> tuple:
+def _plain_behind(v_logits, v_target, g, logits, target, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
+    v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C)
-    g_logits_inverse_again = torch.sigmoid(logits)
-    dg_logits_inverse_minus_target = g / C / N * v_logits
-    v_loss = (
-        (v_logits * (g_logits_inverse_again - target)).sum() - (logits * v_target).sum()
-    ) / C / N
-    c_logits = torch.addcmul(
-        torch.ops.aten.sigmoid_backward(dg_logits_inverse_minus_target, g_logits_inverse_again),
-        g / C / N,
-        v_target,
-        value=-1,
-    )
-    c_target = -dg_logits_inverse_minus_target
+    if needs[0] or needs[1]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C)
+        g_logits_inverse_again = torch.sigmoid(logits)
+    if needs[1] or needs[2]:
+        dg_logits_inverse_minus_target = g / C / N * v_logits
+    if needs[0]:
+        v_loss = (
+            (v_logits * (g_logits_inverse_again - target)).sum() - (logits * v_target).sum()
+        ) / C / N
+    if needs[1]:
+        c_logits = torch.addcmul(
+            torch.ops.aten.sigmoid_backward(dg_logits_inverse_minus_target, g_logits_inverse_again),
+            g / C / N,
+            v_target,
+            value=-1,
+        )
+    if needs[2]:
+        c_target = -dg_logits_inverse_minus_target
     return (v_loss, c_logits, c_target)
 
 
@@ -540,9 +558,21 @@ class BCEWithLogitsGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -346,7 +346,7 @@ def bce_with_logits_none_double_backward(
             weight,
         )
     v_losses, c_logits, c_target, _, _ = _behind(
-        v_logits, v_target, g, logits, target, weight, pos_weight,
+        v_logits, v_target, g, logits, target, weight, pos_weight, (True,) * 5,
     )
     return BCEWithLogitsNoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
@@ -354,50 +354,57 @@ def bce_with_logits_none_double_backward(
     )
 
 
-def _behind(v_logits, v_target, g, logits, target, weight, pos_weight) -> tuple:
+def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_losses = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C)
-    abs_logits = torch.abs(logits)
-    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
-    g_likelihood_again = -g * weight
+    if needs[0] or needs[1]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C)
+        abs_logits = torch.abs(logits)
+    if needs[0]:
+        log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+    if needs[1] or needs[2]:
+        g_likelihood_again = -g * weight
     g_logits_inverse_again = torch.sigmoid(logits)
-    v_losses = -weight * torch.addcmul(
-        v_logits * torch.addcmul(
-            pos_weight * target,
-            g_logits_inverse_again,
-            torch.addcmul(target, pos_weight, target, value=-1) - 1,
-        ),
-        v_target,
-        torch.addcmul(
-            log_logits_2 + logits.clamp(min=0),
-            pos_weight,
-            logits.clamp(max=0) - log_logits_2,
-        ),
-    )
-    c_logits = g_likelihood_again * (
-        v_target * torch.addcmul(
-            (
-                (logits >= 0).to(g.dtype)
-                + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
+    if needs[0]:
+        v_losses = -weight * torch.addcmul(
+            v_logits * torch.addcmul(
+                pos_weight * target,
+                g_logits_inverse_again,
+                torch.addcmul(target, pos_weight, target, value=-1) - 1,
             ),
-            (1 - pos_weight) * torch.sigmoid(-abs_logits),
-            torch.sign(logits),
-            value=-1,
+            v_target,
+            torch.addcmul(
+                log_logits_2 + logits.clamp(min=0),
+                pos_weight,
+                logits.clamp(max=0) - log_logits_2,
+            ),
         )
-        - torch.ops.aten.sigmoid_backward(
-            v_logits * (1 - (1 - pos_weight) * target),
+    if needs[1]:
+        c_logits = g_likelihood_again * (
+            v_target * torch.addcmul(
+                (
+                    (logits >= 0).to(g.dtype)
+                    + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
+                ),
+                (1 - pos_weight) * torch.sigmoid(-abs_logits),
+                torch.sign(logits),
+                value=-1,
+            )
+            - torch.ops.aten.sigmoid_backward(
+                v_logits * (1 - (1 - pos_weight) * target),
+                g_logits_inverse_again,
+            )
+        )
+    if needs[2]:
+        c_target = g_likelihood_again * v_logits * torch.addcmul(
+            pos_weight,
+            1 - pos_weight,
             g_logits_inverse_again,
         )
-    )
-    c_target = g_likelihood_again * v_logits * torch.addcmul(
-        pos_weight,
-        1 - pos_weight,
-        g_logits_inverse_again,
-    )
     return (v_losses, c_logits, c_target, None, None)
 
 
@@ -421,22 +428,29 @@ def _plain_backward(dlosses, logits, target, needs) -> tuple:
     return (dlogits, dtarget)
 
 
-def _plain_behind(v_logits, v_target, g, logits, target) -> tuple:
+def _plain_behind(v_logits, v_target, g, logits, target, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_losses = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C)
-    g_logits_inverse_again = torch.sigmoid(logits)
-    v_losses = torch.addcmul(
-        v_logits * (g_logits_inverse_again - target),
-        logits,
-        v_target,
-        value=-1,
-    )
-    c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse_again) - v_target)
-    c_target = -g * v_logits
+    if needs[0] or needs[1]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C)
+        g_logits_inverse_again = torch.sigmoid(logits)
+    if needs[0]:
+        v_losses = torch.addcmul(
+            v_logits * (g_logits_inverse_again - target),
+            logits,
+            v_target,
+            value=-1,
+        )
+    if needs[1]:
+        c_logits = g * (
+            torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse_again) - v_target
+        )
+    if needs[2]:
+        c_target = -g * v_logits
     return (v_losses, c_logits, c_target)
 
 
@@ -504,9 +518,21 @@ class BCEWithLogitsNoneGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

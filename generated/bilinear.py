@@ -394,9 +394,9 @@ def bilinear_double_backward(
         v_x1, v_x2, g, x1, x2 = _merged(0, -1, v_x1, v_x2, g, x1, x2)
         through, = _merged(0, -2, through)
     v_y, c_x1, c_x2, c_weight, c_through = _behind(
-        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through,
+        v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, (True,) * 5,
     )
-    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through)
+    dx1, dx2, dweight, dbias = _pullback(None, c_through, x1, x2, weight, through, (True,) * 4)
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
     dweight = dweight + c_weight
@@ -407,45 +407,62 @@ def bilinear_double_backward(
 
 
 @_uncast
-def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through) -> tuple:
+def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> tuple:
     N = g.shape[0]
     K = x1.shape[1]
     L = x2.shape[1]
     H = g.shape[1]
-    if v_x1 is None:
-        v_x1 = g.new_full((), 0).expand(N, K)
-    if v_x2 is None:
-        v_x2 = g.new_full((), 0).expand(N, L)
-    if v_weight is None:
-        v_weight = g.new_full((), 0).expand(H, K, L)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(H)
-    c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    dg_through = (
-        torch.einsum("hkl,nk->nlh", v_weight, x1)
-        + torch.einsum("hkl,nk->nlh", weight, v_x1)
-    )
-    c_x2 = (g[:, None] * dg_through).sum(2)
-    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
-    c_through = g[:, None] * v_x2[:, :, None]
+    v_y = c_x1 = c_weight = c_x2 = c_through = None
+    if needs[0] or needs[3] or needs[2]:
+        if v_x1 is None:
+            v_x1 = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4]:
+        if v_x2 is None:
+            v_x2 = g.new_full((), 0).expand(N, L)
+    if needs[0] or needs[1] or needs[2]:
+        if v_weight is None:
+            v_weight = g.new_full((), 0).expand(H, K, L)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(H)
+    if needs[1]:
+        c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
+    if needs[3]:
+        c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
+    if needs[0] or needs[2]:
+        dg_through = (
+            torch.einsum("hkl,nk->nlh", v_weight, x1)
+            + torch.einsum("hkl,nk->nlh", weight, v_x1)
+        )
+    if needs[2]:
+        c_x2 = (g[:, None] * dg_through).sum(2)
+    if needs[0]:
+        v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
+    if needs[4]:
+        c_through = g[:, None] * v_x2[:, :, None]
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
 @_uncast
-def _pullback(c_y, c_through, x1, x2, weight, through) -> tuple:
+def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     N = x1.shape[0]
     L = x2.shape[1]
     H = weight.shape[0]
+    dx1 = dx2 = dweight = dbias = None
     if c_y is None:
         c_y = x1.new_full((), 0).expand(N, H)
-    if c_through is None:
-        c_through = x1.new_full((), 0).expand(N, L, H)
-    dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    dx2 = (c_y[:, None] * through).sum(2)
-    dbias = c_y.sum(0)
+    if needs[0] or needs[2]:
+        if c_through is None:
+            c_through = x1.new_full((), 0).expand(N, L, H)
+        dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
+    if needs[0]:
+        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    if needs[2]:
+        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    if needs[1]:
+        dx2 = (c_y[:, None] * through).sum(2)
+    if needs[3]:
+        dbias = c_y.sum(0)
     return (dx1, dx2, dweight, dbias)
 
 
@@ -471,42 +488,57 @@ def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
 
 
 @_uncast
-def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through) -> tuple:
+def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tuple:
     N = g.shape[0]
     K = x1.shape[1]
     L = x2.shape[1]
     H = g.shape[1]
-    if v_x1 is None:
-        v_x1 = g.new_full((), 0).expand(N, K)
-    if v_x2 is None:
-        v_x2 = g.new_full((), 0).expand(N, L)
-    if v_weight is None:
-        v_weight = g.new_full((), 0).expand(H, K, L)
-    c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    dg_through = (
-        torch.einsum("hkl,nk->nlh", v_weight, x1)
-        + torch.einsum("hkl,nk->nlh", weight, v_x1)
-    )
-    c_x2 = (g[:, None] * dg_through).sum(2)
-    v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1)
-    c_through = g[:, None] * v_x2[:, :, None]
+    v_y = c_x1 = c_weight = c_x2 = c_through = None
+    if needs[0] or needs[3] or needs[2]:
+        if v_x1 is None:
+            v_x1 = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4]:
+        if v_x2 is None:
+            v_x2 = g.new_full((), 0).expand(N, L)
+    if needs[0] or needs[1] or needs[2]:
+        if v_weight is None:
+            v_weight = g.new_full((), 0).expand(H, K, L)
+    if needs[1]:
+        c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
+    if needs[3]:
+        c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
+    if needs[0] or needs[2]:
+        dg_through = (
+            torch.einsum("hkl,nk->nlh", v_weight, x1)
+            + torch.einsum("hkl,nk->nlh", weight, v_x1)
+        )
+    if needs[2]:
+        c_x2 = (g[:, None] * dg_through).sum(2)
+    if needs[0]:
+        v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1)
+    if needs[4]:
+        c_through = g[:, None] * v_x2[:, :, None]
     return (v_y, c_x1, c_x2, c_weight, c_through)
 
 
 @_uncast
-def _plain_pullback(c_y, c_through, x1, x2, weight, through) -> tuple:
+def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     N = x1.shape[0]
     L = x2.shape[1]
     H = weight.shape[0]
+    dx1 = dx2 = dweight = None
     if c_y is None:
         c_y = x1.new_full((), 0).expand(N, H)
-    if c_through is None:
-        c_through = x1.new_full((), 0).expand(N, L, H)
-    dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    dx2 = (c_y[:, None] * through).sum(2)
+    if needs[0] or needs[2]:
+        if c_through is None:
+            c_through = x1.new_full((), 0).expand(N, L, H)
+        dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
+    if needs[0]:
+        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
+    if needs[2]:
+        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
+    if needs[1]:
+        dx2 = (c_y[:, None] * through).sum(2)
     return (dx1, dx2, dweight, None)
 
 
@@ -523,10 +555,14 @@ class BilinearFunction(torch.autograd.Function):
             y, x1, x2, weight, through = _plain_forward(x1, x2, weight)
             ctx.save_for_backward(x1, x2, weight, through)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, through)
         result = _forward(x1, x2, weight, bias)
         ctx.save_for_backward(result.x1, result.x2, result.weight, result.through)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.through)
 
     @staticmethod
@@ -534,9 +570,21 @@ class BilinearFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _plain_pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -579,9 +627,17 @@ class BilinearGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], vectors[1], vectors[2], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                vectors[1],
+                vectors[2],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

@@ -434,10 +434,11 @@ def cosine_embedding_none_double_backward(
         margin = _number("margin", margin)
     v_losses, c_x1, c_x2, _, c_norms_term, c_norms_term_2, c_norms, c_cosine = _behind(
         v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
+        (True,) * 8,
     )
     dx1, dx2 = _pullback(
         None, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-        norms_term_2, norms, cosine, margin,
+        norms_term_2, norms, cosine, margin, (True,) * 5,
     )
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
@@ -448,69 +449,91 @@ def cosine_embedding_none_double_backward(
 
 
 def _behind(
-    v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin,
+    v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, needs,
 ) -> tuple:
     N = g.shape[0]
     C = x1.shape[1]
-    if v_x1 is None:
-        v_x1 = g.new_full((), 0).expand(N, C)
-    if v_x2 is None:
-        v_x2 = g.new_full((), 0).expand(N, C)
+    v_losses = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
+    if needs[0] or needs[1] or needs[2] or needs[4] or needs[6] or needs[7]:
+        if v_x1 is None:
+            v_x1 = g.new_full((), 0).expand(N, C)
+    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7]:
+        if v_x2 is None:
+            v_x2 = g.new_full((), 0).expand(N, C)
     cosine_minus_margin_from_0 = cosine - margin >= 0
     target_is_minus_1 = target == -1
     target_is_1 = target == 1
-    g_cosine = torch.where(
-        target_is_1,
-        -g,
-        torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g, 0),
-    )
-    g_product = g_cosine / norms
-    g_x1_term = g_cosine / norms_term
-    g_x2_term = g_cosine / norms_term_2
-    sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    dg_x2_term = -sum_v_x2_x2 * cosine
-    dg_x1_term = -sum_v_x1_x1 * cosine
-    dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
-    v_losses = torch.where(
-        target_is_1,
-        -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-        torch.where(
-            target_is_minus_1 & cosine_minus_margin_from_0,
-            dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
-            0,
-        ),
-    )
-    c_x1 = torch.addcmul(
-        g_product[:, None] * v_x2,
-        cosine[:, None] * g_x1_term[:, None],
-        v_x1,
-        value=-1,
-    )
-    c_x2 = torch.addcmul(
-        g_product[:, None] * v_x1,
-        cosine[:, None] * g_x2_term[:, None],
-        v_x2,
-        value=-1,
-    )
-    c_norms_term = -dg_x1_term * g_x1_term / norms_term
-    c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
-    c_norms = -dg_product * g_product / norms
-    c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
+    if needs[1] or needs[2] or needs[4] or needs[5] or needs[6] or needs[7]:
+        g_cosine = torch.where(
+            target_is_1,
+            -g,
+            torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g, 0),
+        )
+    if needs[1] or needs[2] or needs[6]:
+        g_product = g_cosine / norms
+    if needs[1] or needs[4] or needs[7]:
+        g_x1_term = g_cosine / norms_term
+    if needs[2] or needs[5] or needs[7]:
+        g_x2_term = g_cosine / norms_term_2
+    if needs[0] or needs[4] or needs[7]:
+        sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    if needs[0] or needs[5] or needs[7]:
+        sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    if needs[0] or needs[5]:
+        dg_x2_term = -sum_v_x2_x2 * cosine
+    if needs[0] or needs[4]:
+        dg_x1_term = -sum_v_x1_x1 * cosine
+    if needs[0] or needs[6]:
+        dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    if needs[0]:
+        v_losses = torch.where(
+            target_is_1,
+            -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+            torch.where(
+                target_is_minus_1 & cosine_minus_margin_from_0,
+                dg_product / norms + dg_x1_term / norms_term + dg_x2_term / norms_term_2,
+                0,
+            ),
+        )
+    if needs[1]:
+        c_x1 = torch.addcmul(
+            g_product[:, None] * v_x2,
+            cosine[:, None] * g_x1_term[:, None],
+            v_x1,
+            value=-1,
+        )
+    if needs[2]:
+        c_x2 = torch.addcmul(
+            g_product[:, None] * v_x1,
+            cosine[:, None] * g_x2_term[:, None],
+            v_x2,
+            value=-1,
+        )
+    if needs[4]:
+        c_norms_term = -dg_x1_term * g_x1_term / norms_term
+    if needs[5]:
+        c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
+    if needs[6]:
+        c_norms = -dg_product * g_product / norms
+    if needs[7]:
+        c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
     return (v_losses, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
 
 
 def _pullback(
     c_losses, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-    norms_term_2, norms, cosine, margin,
+    norms_term_2, norms, cosine, margin, needs,
 ) -> tuple:
     N = x1.shape[0]
+    dx1 = dx2 = None
     if c_losses is None:
         c_losses = x1.new_full((), 0).expand(N)
-    if c_norms_term is None:
-        c_norms_term = x1.new_full((), 0).expand(N)
-    if c_norms_term_2 is None:
-        c_norms_term_2 = x1.new_full((), 0).expand(N)
+    if needs[0]:
+        if c_norms_term is None:
+            c_norms_term = x1.new_full((), 0).expand(N)
+    if needs[1]:
+        if c_norms_term_2 is None:
+            c_norms_term_2 = x1.new_full((), 0).expand(N)
     if c_norms is None:
         c_norms = x1.new_full((), 0).expand(N)
     if c_cosine is None:
@@ -525,24 +548,26 @@ def _pullback(
     )
     dproduct = dcosine / norms
     dnorms = c_norms - dcosine * cosine / norms
-    dx1 = torch.addcmul(
-        dproduct[:, None] * x2,
-        torch.add(
-            dnorms[:, None] * norms[:, None] / norms_term[:, None],
-            c_norms_term[:, None],
-            alpha=2,
-        ),
-        x1,
-    )
-    dx2 = torch.addcmul(
-        dproduct[:, None] * x1,
-        torch.add(
-            dnorms[:, None] * norms[:, None] / norms_term_2[:, None],
-            c_norms_term_2[:, None],
-            alpha=2,
-        ),
-        x2,
-    )
+    if needs[0]:
+        dx1 = torch.addcmul(
+            dproduct[:, None] * x2,
+            torch.add(
+                dnorms[:, None] * norms[:, None] / norms_term[:, None],
+                c_norms_term[:, None],
+                alpha=2,
+            ),
+            x1,
+        )
+    if needs[1]:
+        dx2 = torch.addcmul(
+            dproduct[:, None] * x1,
+            torch.add(
+                dnorms[:, None] * norms[:, None] / norms_term_2[:, None],
+                c_norms_term_2[:, None],
+                alpha=2,
+            ),
+            x2,
+        )
     return (dx1, dx2)
 
 
@@ -565,13 +590,21 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
             result.cosine,
         )
         ctx.numbers = (result.margin,)
+        if torch.compiler.is_compiling():
+            return (result.losses,)
         return (result.losses, result.norms_term, result.norms_term_2, result.norms, result.cosine)
 
     @staticmethod
     def backward(ctx, dlosses, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(
+                dlosses,
+                *cotangents,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
         elif dlosses is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _transformed(dlosses):
@@ -600,7 +633,13 @@ class CosineEmbeddingNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

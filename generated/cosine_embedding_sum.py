@@ -470,11 +470,12 @@ def cosine_embedding_sum_double_backward(
         margin = _number("margin", margin)
     v_loss, c_x1, c_x2, _, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine = _behind(
         v_x1, v_x2, g, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
-        losses_cosine, margin,
+        losses_cosine, margin, (True,) * 8,
     )
     dx1, dx2 = _pullback(
         None, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine, x1, x2,
         target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin,
+        (True,) * 5,
     )
     dx1 = dx1 + c_x1
     dx2 = dx2 + c_x2
@@ -485,74 +486,94 @@ def cosine_embedding_sum_double_backward(
 
 def _behind(
     v_x1, v_x2, g, x1, x2, target, losses_norms_term, losses_norms_term_2, losses_norms,
-    losses_cosine, margin,
+    losses_cosine, margin, needs,
 ) -> tuple:
     N = x1.shape[0]
     C = x1.shape[1]
-    if v_x1 is None:
-        v_x1 = g.new_full((), 0).expand(N, C)
-    if v_x2 is None:
-        v_x2 = g.new_full((), 0).expand(N, C)
+    v_loss = c_x1 = c_x2 = c_losses_norms_term = c_losses_norms_term_2 = c_losses_norms = c_losses_cosine = None
+    if needs[0] or needs[1] or needs[2] or needs[4] or needs[6] or needs[7]:
+        if v_x1 is None:
+            v_x1 = g.new_full((), 0).expand(N, C)
+    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7]:
+        if v_x2 is None:
+            v_x2 = g.new_full((), 0).expand(N, C)
     target_is_minus_1 = target == -1
     target_is_1 = target == 1
-    g_losses_cosine = torch.where(
-        target_is_1,
-        -g,
-        torch.where(target_is_minus_1 & (losses_cosine - margin >= 0), g, 0),
-    )
-    g_losses_product = g_losses_cosine / losses_norms
-    g_x1_term = g_losses_cosine / losses_norms_term
-    g_x2_term = g_losses_cosine / losses_norms_term_2
-    sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    dg_losses_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
-    v_loss = torch.where(
-        target_is_1,
-        (
-            losses_cosine * (sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2)
-            - dg_losses_product / losses_norms
-        ),
-        torch.where(
-            target_is_minus_1 & (losses_cosine - margin >= 0),
-            torch.addcmul(
-                dg_losses_product / losses_norms,
-                losses_cosine,
-                sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2,
-                value=-1,
+    if needs[1] or needs[2] or needs[4] or needs[5] or needs[6] or needs[7]:
+        g_losses_cosine = torch.where(
+            target_is_1,
+            -g,
+            torch.where(target_is_minus_1 & (losses_cosine - margin >= 0), g, 0),
+        )
+    if needs[1] or needs[2] or needs[6]:
+        g_losses_product = g_losses_cosine / losses_norms
+    if needs[1] or needs[4] or needs[7]:
+        g_x1_term = g_losses_cosine / losses_norms_term
+    if needs[2] or needs[5] or needs[7]:
+        g_x2_term = g_losses_cosine / losses_norms_term_2
+    if needs[0] or needs[4] or needs[7]:
+        sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    if needs[0] or needs[5] or needs[7]:
+        sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    if needs[0] or needs[6]:
+        dg_losses_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
+    if needs[0]:
+        v_loss = torch.where(
+            target_is_1,
+            (
+                losses_cosine * (sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2)
+                - dg_losses_product / losses_norms
             ),
-            0,
-        ),
-    ).sum()
-    c_x1 = torch.addcmul(
-        g_losses_product[:, None] * v_x2,
-        g_x1_term[:, None] * losses_cosine[:, None],
-        v_x1,
-        value=-1,
-    )
-    c_x2 = torch.addcmul(
-        g_losses_product[:, None] * v_x1,
-        g_x2_term[:, None] * losses_cosine[:, None],
-        v_x2,
-        value=-1,
-    )
-    c_losses_norms_term = sum_v_x1_x1 * g_x1_term * losses_cosine / losses_norms_term
-    c_losses_norms_term_2 = sum_v_x2_x2 * g_x2_term * losses_cosine / losses_norms_term_2
-    c_losses_norms = -dg_losses_product * g_losses_product / losses_norms
-    c_losses_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
+            torch.where(
+                target_is_minus_1 & (losses_cosine - margin >= 0),
+                torch.addcmul(
+                    dg_losses_product / losses_norms,
+                    losses_cosine,
+                    sum_v_x1_x1 / losses_norms_term + sum_v_x2_x2 / losses_norms_term_2,
+                    value=-1,
+                ),
+                0,
+            ),
+        ).sum()
+    if needs[1]:
+        c_x1 = torch.addcmul(
+            g_losses_product[:, None] * v_x2,
+            g_x1_term[:, None] * losses_cosine[:, None],
+            v_x1,
+            value=-1,
+        )
+    if needs[2]:
+        c_x2 = torch.addcmul(
+            g_losses_product[:, None] * v_x1,
+            g_x2_term[:, None] * losses_cosine[:, None],
+            v_x2,
+            value=-1,
+        )
+    if needs[4]:
+        c_losses_norms_term = sum_v_x1_x1 * g_x1_term * losses_cosine / losses_norms_term
+    if needs[5]:
+        c_losses_norms_term_2 = sum_v_x2_x2 * g_x2_term * losses_cosine / losses_norms_term_2
+    if needs[6]:
+        c_losses_norms = -dg_losses_product * g_losses_product / losses_norms
+    if needs[7]:
+        c_losses_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
     return (v_loss, c_x1, c_x2, None, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine)
 
 
 def _pullback(
     c_loss, c_losses_norms_term, c_losses_norms_term_2, c_losses_norms, c_losses_cosine, x1, x2,
-    target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin,
+    target, losses_norms_term, losses_norms_term_2, losses_norms, losses_cosine, margin, needs,
 ) -> tuple:
     N = x1.shape[0]
+    dx1 = dx2 = None
     if c_loss is None:
         c_loss = x1.new_full((), 0)
-    if c_losses_norms_term is None:
-        c_losses_norms_term = x1.new_full((), 0).expand(N)
-    if c_losses_norms_term_2 is None:
-        c_losses_norms_term_2 = x1.new_full((), 0).expand(N)
+    if needs[0]:
+        if c_losses_norms_term is None:
+            c_losses_norms_term = x1.new_full((), 0).expand(N)
+    if needs[1]:
+        if c_losses_norms_term_2 is None:
+            c_losses_norms_term_2 = x1.new_full((), 0).expand(N)
     if c_losses_norms is None:
         c_losses_norms = x1.new_full((), 0).expand(N)
     if c_losses_cosine is None:
@@ -567,24 +588,26 @@ def _pullback(
     )
     dlosses_product = dlosses_cosine / losses_norms
     dlosses_norms = c_losses_norms - dlosses_cosine * losses_cosine / losses_norms
-    dx1 = torch.addcmul(
-        dlosses_product[:, None] * x2,
-        torch.add(
-            dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term[:, None],
-            c_losses_norms_term[:, None],
-            alpha=2,
-        ),
-        x1,
-    )
-    dx2 = torch.addcmul(
-        dlosses_product[:, None] * x1,
-        torch.add(
-            dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term_2[:, None],
-            c_losses_norms_term_2[:, None],
-            alpha=2,
-        ),
-        x2,
-    )
+    if needs[0]:
+        dx1 = torch.addcmul(
+            dlosses_product[:, None] * x2,
+            torch.add(
+                dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term[:, None],
+                c_losses_norms_term[:, None],
+                alpha=2,
+            ),
+            x1,
+        )
+    if needs[1]:
+        dx2 = torch.addcmul(
+            dlosses_product[:, None] * x1,
+            torch.add(
+                dlosses_norms[:, None] * losses_norms[:, None] / losses_norms_term_2[:, None],
+                c_losses_norms_term_2[:, None],
+                alpha=2,
+            ),
+            x2,
+        )
     return (dx1, dx2)
 
 
@@ -607,6 +630,8 @@ class CosineEmbeddingSumFunction(torch.autograd.Function):
             result.losses_cosine,
         )
         ctx.numbers = (result.margin,)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (
             result.loss,
             result.losses_norms_term,
@@ -619,7 +644,13 @@ class CosineEmbeddingSumFunction(torch.autograd.Function):
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(
+                dloss,
+                *cotangents,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
         elif dloss is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _transformed(dloss):
@@ -648,7 +679,7 @@ class CosineEmbeddingSumGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -544,7 +544,7 @@ def cross_entropy_double_backward(
         )
     v_loss, _, _, _, c_losses_probs, c_losses_counted, c_counted_sum = _behind(
         v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
-        label_smoothing,
+        label_smoothing, (True,) * 7,
     )
     dlogits, = _pullback(
         None, c_losses_probs, c_losses_counted, c_counted_sum, labels, labels_kept, weight,
@@ -555,63 +555,70 @@ def cross_entropy_double_backward(
 
 def _behind(
     v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, counted_sum,
-    label_smoothing,
+    label_smoothing, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
+    v_loss = c_losses_probs = c_losses_counted = c_counted_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    weight_sum = weight.sum(0, keepdim=True)
-    choice_counted_sum_labels_kept = torch.where(labels_kept != 0, counted_sum ** -1, 0)
-    v_loss = (
-        choice_counted_sum_labels_kept[:, None] * v_logits * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * losses_counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+    if needs[0] or needs[4] or needs[6]:
+        weight_sum = weight.sum(0, keepdim=True)
+    if needs[0] or needs[4] or needs[5]:
+        choice_counted_sum_labels_kept = torch.where(labels_kept != 0, counted_sum ** -1, 0)
+    if needs[0]:
+        v_loss = (
+            choice_counted_sum_labels_kept[:, None] * v_logits * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * losses_counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        losses_counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    losses_probs,
                 ),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                losses_probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
+    if needs[4]:
+        c_losses_probs = g * choice_counted_sum_labels_kept[:, None] * torch.add(
+            label_smoothing * weight_sum[0] / C,
+            losses_counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * v_logits
+    if needs[5]:
+        c_losses_counted = g * choice_counted_sum_labels_kept * torch.add(
+            (1 - label_smoothing) * (losses_probs * v_logits).sum(1),
+            v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
+            alpha=label_smoothing - 1,
         )
-    ).sum()
-    c_losses_probs = g * choice_counted_sum_labels_kept[:, None] * torch.add(
-        label_smoothing * weight_sum[0] / C,
-        losses_counted[:, None],
-        alpha=1 - label_smoothing,
-    ) * v_logits
-    c_losses_counted = g * choice_counted_sum_labels_kept * torch.add(
-        (1 - label_smoothing) * (losses_probs * v_logits).sum(1),
-        v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-        alpha=label_smoothing - 1,
-    )
-    c_counted_sum = g * (
-        torch.where(labels_kept[:, None] != 0, -counted_sum ** -2, 0) * v_logits * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * losses_counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+    if needs[6]:
+        c_counted_sum = g * (
+            torch.where(labels_kept[:, None] != 0, -counted_sum ** -2, 0) * v_logits * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * losses_counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        losses_counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    losses_probs,
                 ),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                losses_probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        )
-    ).sum()
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
     return (v_loss, None, None, None, c_losses_probs, c_losses_counted, c_counted_sum)
 
 
@@ -626,10 +633,6 @@ def _pullback(
         c_loss = losses_probs.new_full((), 0)
     if c_losses_probs is None:
         c_losses_probs = losses_probs.new_full((), 0).expand(N, C, S)
-    if c_losses_counted is None:
-        c_losses_counted = losses_probs.new_full((), 0).expand(N, S)
-    if c_counted_sum is None:
-        c_counted_sum = losses_probs.new_full((), 0)
     choice_labels_kept = (labels_kept != 0).to(losses_probs.dtype)
     dlogits = torch.addcmul(
         losses_probs * (
@@ -682,18 +685,21 @@ def _plain_backward(dloss, labels, losses_probs) -> tuple:
     return (dlogits,)
 
 
-def _plain_behind(v_logits, g, labels, losses_probs) -> tuple:
+def _plain_behind(v_logits, g, labels, losses_probs, needs) -> tuple:
     N = labels.shape[0]
     C = losses_probs.shape[1]
     S = labels.shape[1]
+    v_loss = c_losses_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    v_loss = (
-        v_logits * (
-            losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-        )
-    ).sum() / N / S
-    c_losses_probs = g / N / S * v_logits
+    if needs[0]:
+        v_loss = (
+            v_logits * (
+                losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+            )
+        ).sum() / N / S
+    if needs[2]:
+        c_losses_probs = g / N / S * v_logits
     return (v_loss, None, c_losses_probs)
 
 
@@ -729,6 +735,8 @@ class CrossEntropyFunction(torch.autograd.Function):
             loss, labels, losses_probs = _plain_forward(logits, labels)
             ctx.save_for_backward(labels, losses_probs)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (loss,)
             return (loss, losses_probs)
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
         ctx.save_for_backward(
@@ -740,6 +748,8 @@ class CrossEntropyFunction(torch.autograd.Function):
             result.counted_sum,
         )
         ctx.numbers = (result.label_smoothing,)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.losses_probs, result.losses_counted, result.counted_sum)
 
     @staticmethod
@@ -787,9 +797,21 @@ class CrossEntropyGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -464,7 +464,7 @@ def cross_entropy_none_double_backward(
             f"{label_smoothing}"
         )
     v_losses, _, _, _, c_probs, c_counted = _behind(
-        v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing,
+        v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing, (True,) * 6,
     )
     dlogits, = _pullback(
         None, c_probs, c_counted, labels, labels_kept, weight, probs, counted, label_smoothing,
@@ -474,43 +474,50 @@ def cross_entropy_none_double_backward(
     )
 
 
-def _behind(v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing) -> tuple:
+def _behind(
+    v_logits, g, labels, labels_kept, weight, probs, counted, label_smoothing, needs,
+) -> tuple:
     N = g.shape[0]
     C = weight.shape[0]
     S = g.shape[1]
+    v_losses = c_probs = c_counted = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    weight_sum = weight.sum(0, keepdim=True)
+    if needs[0] or needs[4]:
+        weight_sum = weight.sum(0, keepdim=True)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    v_losses = choice_labels_kept * (
-        v_logits * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+    if needs[0]:
+        v_losses = choice_labels_kept * (
+            v_logits * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    probs,
                 ),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum(1)
+    if needs[4]:
+        c_probs = choice_labels_kept[:, None] * g[:, None] * torch.add(
+            label_smoothing * weight_sum[0] / C,
+            counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * v_logits
+    if needs[5]:
+        c_counted = choice_labels_kept * g * torch.add(
+            (1 - label_smoothing) * (probs * v_logits).sum(1),
+            v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
+            alpha=label_smoothing - 1,
         )
-    ).sum(1)
-    c_probs = choice_labels_kept[:, None] * g[:, None] * torch.add(
-        label_smoothing * weight_sum[0] / C,
-        counted[:, None],
-        alpha=1 - label_smoothing,
-    ) * v_logits
-    c_counted = choice_labels_kept * g * torch.add(
-        (1 - label_smoothing) * (probs * v_logits).sum(1),
-        v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-        alpha=label_smoothing - 1,
-    )
     return (v_losses, None, None, None, c_probs, c_counted)
 
 
@@ -524,8 +531,6 @@ def _pullback(
         c_losses = probs.new_full((), 0).expand(N, S)
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
-    if c_counted is None:
-        c_counted = probs.new_full((), 0).expand(N, S)
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     dlogits = torch.addcmul(
         probs * (
@@ -571,16 +576,19 @@ def _plain_backward(dlosses, labels, probs) -> tuple:
     return (dlogits,)
 
 
-def _plain_behind(v_logits, g, labels, probs) -> tuple:
+def _plain_behind(v_logits, g, labels, probs, needs) -> tuple:
     N = g.shape[0]
     C = probs.shape[1]
     S = g.shape[1]
+    v_losses = c_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    v_losses = (
-        v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1))
-    ).sum(1)
-    c_probs = g[:, None] * v_logits
+    if needs[0]:
+        v_losses = (
+            v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1))
+        ).sum(1)
+    if needs[2]:
+        c_probs = g[:, None] * v_logits
     return (v_losses, None, c_probs)
 
 
@@ -614,6 +622,8 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
             losses, labels, probs = _plain_forward(logits, labels)
             ctx.save_for_backward(labels, probs)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (losses,)
             return (losses, probs)
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
         ctx.save_for_backward(
@@ -624,6 +634,8 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
             result.counted,
         )
         ctx.numbers = (result.label_smoothing,)
+        if torch.compiler.is_compiling():
+            return (result.losses,)
         return (result.losses, result.probs, result.counted)
 
     @staticmethod
@@ -671,9 +683,21 @@ class CrossEntropyNoneGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -398,9 +398,11 @@ def cross_entropy_probabilities_none_double_backward(
             f"got {label_smoothing}"
         )
     v_losses, c_target, _, c_logprobs = _behind(
-        v_logits, v_target, g, target, weight, logprobs, label_smoothing,
+        v_logits, v_target, g, target, weight, logprobs, label_smoothing, (True,) * 4,
     )
-    dlogits, dtarget = _pullback(None, c_logprobs, target, weight, logprobs, label_smoothing)
+    dlogits, dtarget = _pullback(
+        None, c_logprobs, target, weight, logprobs, label_smoothing, (True,) * 4,
+    )
     dtarget = dtarget + c_target
     return CrossEntropyProbabilitiesNoneSecond(
         _restored(v_losses, 1, S_dims).to(dtype), _restored(dlogits, 2, S_dims).to(dtype),
@@ -408,62 +410,72 @@ def cross_entropy_probabilities_none_double_backward(
     )
 
 
-def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing) -> tuple:
+def _behind(v_logits, v_target, g, target, weight, logprobs, label_smoothing, needs) -> tuple:
     N = g.shape[0]
     C = target.shape[1]
     S = g.shape[1]
+    v_losses = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C, S)
-    g_logprobs = weight[:, None] * g[:, None] * (
-        (label_smoothing - 1) * target - label_smoothing / C
-    )
-    g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
+    if needs[0] or needs[3]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C, S)
+    if needs[3]:
+        g_logprobs = weight[:, None] * g[:, None] * (
+            (label_smoothing - 1) * target - label_smoothing / C
+        )
+        g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
-    v_losses = torch.add(
-        (
-            weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        ).sum(1),
-        (weight[:, None] * logprobs * v_target).sum(1),
-        alpha=label_smoothing - 1,
-    )
-    c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * (
-        v_logits - sum_logprobs_v_logits
-    )
-    c_logprobs = torch.addcmul(
-        (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
-        g_logprobs_sum * exp_logprobs,
-        v_logits,
-        value=-1,
-    )
+    if needs[0] or needs[1]:
+        sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
+    if needs[0]:
+        v_losses = torch.add(
+            (
+                weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                    (label_smoothing - 1) * target - label_smoothing / C
+                )
+            ).sum(1),
+            (weight[:, None] * logprobs * v_target).sum(1),
+            alpha=label_smoothing - 1,
+        )
+    if needs[1]:
+        c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * (
+            v_logits - sum_logprobs_v_logits
+        )
+    if needs[3]:
+        c_logprobs = torch.addcmul(
+            (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
+            g_logprobs_sum * exp_logprobs,
+            v_logits,
+            value=-1,
+        )
     return (v_losses, c_target, None, c_logprobs)
 
 
-def _pullback(c_losses, c_logprobs, target, weight, logprobs, label_smoothing) -> tuple:
+def _pullback(c_losses, c_logprobs, target, weight, logprobs, label_smoothing, needs) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    dlogits = dtarget = None
     if c_losses is None:
         c_losses = target.new_full((), 0).expand(N, S)
-    if c_logprobs is None:
-        c_logprobs = target.new_full((), 0).expand(N, C, S)
-    dlogprobs = torch.addcmul(
-        c_logprobs,
-        weight[:, None] * c_losses[:, None],
-        (1 - label_smoothing) * target + label_smoothing / C,
-        value=-1,
-    )
-    dlogits = torch.addcmul(
-        dlogprobs,
-        dlogprobs.sum(1, keepdim=True),
-        torch.exp(logprobs),
-        value=-1,
-    )
-    dtarget = (label_smoothing - 1) * weight[:, None] * c_losses[:, None] * logprobs
+    if needs[0]:
+        if c_logprobs is None:
+            c_logprobs = target.new_full((), 0).expand(N, C, S)
+        dlogprobs = torch.addcmul(
+            c_logprobs,
+            weight[:, None] * c_losses[:, None],
+            (1 - label_smoothing) * target + label_smoothing / C,
+            value=-1,
+        )
+        dlogits = torch.addcmul(
+            dlogprobs,
+            dlogprobs.sum(1, keepdim=True),
+            torch.exp(logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = (label_smoothing - 1) * weight[:, None] * c_losses[:, None] * logprobs
     return (dlogits, dtarget)
 
 
@@ -488,50 +500,58 @@ def _plain_backward(dlosses, target, logprobs, needs) -> tuple:
     return (dlogits, dtarget)
 
 
-def _plain_behind(v_logits, v_target, g, target, logprobs) -> tuple:
+def _plain_behind(v_logits, v_target, g, target, logprobs, needs) -> tuple:
     N = g.shape[0]
     C = target.shape[1]
     S = g.shape[1]
+    v_losses = c_target = c_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C, S)
-    target_sum = target.sum(1, keepdim=True)
+    if needs[0] or needs[2]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C, S)
+        target_sum = target.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
-    v_losses = (
-        (v_logits * (target_sum * exp_logprobs - target)).sum(1)
-        - (logprobs * v_target).sum(1)
-    )
-    c_target = torch.addcmul(
-        g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True),
-        g[:, None],
-        v_logits,
-        value=-1,
-    )
-    c_logprobs = torch.addcmul(
-        g[:, None] * target_sum * exp_logprobs * v_logits,
-        g[:, None],
-        v_target,
-        value=-1,
-    )
+    if needs[0]:
+        v_losses = (
+            (v_logits * (target_sum * exp_logprobs - target)).sum(1)
+            - (logprobs * v_target).sum(1)
+        )
+    if needs[1]:
+        c_target = torch.addcmul(
+            g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True),
+            g[:, None],
+            v_logits,
+            value=-1,
+        )
+    if needs[2]:
+        c_logprobs = torch.addcmul(
+            g[:, None] * target_sum * exp_logprobs * v_logits,
+            g[:, None],
+            v_target,
+            value=-1,
+        )
     return (v_losses, c_target, c_logprobs)
 
 
-def _plain_pullback(c_losses, c_logprobs, target, logprobs) -> tuple:
+def _plain_pullback(c_losses, c_logprobs, target, logprobs, needs) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    dlogits = dtarget = None
     if c_losses is None:
         c_losses = target.new_full((), 0).expand(N, S)
-    if c_logprobs is None:
-        c_logprobs = target.new_full((), 0).expand(N, C, S)
-    dlogits = torch.addcmul(
-        torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1),
-        torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1).sum(1, keepdim=True),
-        torch.exp(logprobs),
-        value=-1,
-    )
-    dtarget = -c_losses[:, None] * logprobs
+    if needs[0]:
+        if c_logprobs is None:
+            c_logprobs = target.new_full((), 0).expand(N, C, S)
+        dlogits = torch.addcmul(
+            torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1),
+            torch.addcmul(c_logprobs, c_losses[:, None], target, value=-1).sum(1, keepdim=True),
+            torch.exp(logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = -c_losses[:, None] * logprobs
     return (dlogits, dtarget)
 
 
@@ -548,10 +568,14 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
             losses, target, logprobs = _plain_forward(logits, target)
             ctx.save_for_backward(target, logprobs)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (losses,)
             return (losses, logprobs)
         result = _forward(logits, target, weight, label_smoothing)
         ctx.save_for_backward(result.target, result.weight, result.logprobs)
         ctx.numbers = (result.label_smoothing,)
+        if torch.compiler.is_compiling():
+            return (result.losses,)
         return (result.losses, result.logprobs)
 
     @staticmethod
@@ -559,9 +583,21 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+                gradients = _plain_pullback(
+                    dlosses,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
-                gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dlosses,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dlosses is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dlosses):
@@ -604,9 +640,21 @@ class CrossEntropyProbabilitiesNoneGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dlosses,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -439,10 +439,10 @@ def cross_entropy_probabilities_sum_double_backward(
             f"got {label_smoothing}"
         )
     v_loss, c_target, _, c_losses_logprobs = _behind(
-        v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing,
+        v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing, (True,) * 4,
     )
     dlogits, dtarget = _pullback(
-        None, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing,
+        None, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing, (True,) * 4,
     )
     dtarget = dtarget + c_target
     return CrossEntropyProbabilitiesSumSecond(
@@ -451,59 +451,75 @@ def cross_entropy_probabilities_sum_double_backward(
     )
 
 
-def _behind(v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing) -> tuple:
+def _behind(
+    v_logits, v_target, g, target, weight, losses_logprobs, label_smoothing, needs,
+) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    v_loss = c_target = c_losses_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C, S)
-    g_losses_logprobs = g * weight[:, None] * ((label_smoothing - 1) * target - label_smoothing / C)
-    g_losses_logprobs_sum = g_losses_logprobs.sum(1, keepdim=True)
+    if needs[0] or needs[3]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C, S)
+    if needs[3]:
+        g_losses_logprobs = g * weight[:, None] * (
+            (label_smoothing - 1) * target - label_smoothing / C
+        )
+        g_losses_logprobs_sum = g_losses_logprobs.sum(1, keepdim=True)
     exp_losses_logprobs = torch.exp(losses_logprobs)
-    sum_losses_logprobs_v_logits = (exp_losses_logprobs * v_logits).sum(1, keepdim=True)
-    v_loss = (
-        (weight[:, None] * losses_logprobs * v_target).sum() * (label_smoothing - 1)
-        + (
-            weight[:, None] * (v_logits - sum_losses_logprobs_v_logits) * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        ).sum()
-    )
-    c_target = g * (label_smoothing - 1) * weight[:, None] * (
-        v_logits - sum_losses_logprobs_v_logits
-    )
-    c_losses_logprobs = torch.addcmul(
-        g * (label_smoothing - 1) * weight[:, None] * v_target,
-        g_losses_logprobs_sum * exp_losses_logprobs,
-        v_logits,
-        value=-1,
-    )
+    if needs[0] or needs[1]:
+        sum_losses_logprobs_v_logits = (exp_losses_logprobs * v_logits).sum(1, keepdim=True)
+    if needs[0]:
+        v_loss = (
+            (weight[:, None] * losses_logprobs * v_target).sum() * (label_smoothing - 1)
+            + (
+                weight[:, None] * (v_logits - sum_losses_logprobs_v_logits) * (
+                    (label_smoothing - 1) * target - label_smoothing / C
+                )
+            ).sum()
+        )
+    if needs[1]:
+        c_target = g * (label_smoothing - 1) * weight[:, None] * (
+            v_logits - sum_losses_logprobs_v_logits
+        )
+    if needs[3]:
+        c_losses_logprobs = torch.addcmul(
+            g * (label_smoothing - 1) * weight[:, None] * v_target,
+            g_losses_logprobs_sum * exp_losses_logprobs,
+            v_logits,
+            value=-1,
+        )
     return (v_loss, c_target, None, c_losses_logprobs)
 
 
-def _pullback(c_loss, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing) -> tuple:
+def _pullback(
+    c_loss, c_losses_logprobs, target, weight, losses_logprobs, label_smoothing, needs,
+) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    dlogits = dtarget = None
     if c_loss is None:
         c_loss = target.new_full((), 0)
-    if c_losses_logprobs is None:
-        c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
-    dlosses_logprobs = torch.addcmul(
-        c_losses_logprobs,
-        c_loss * weight[:, None],
-        (1 - label_smoothing) * target + label_smoothing / C,
-        value=-1,
-    )
-    dlogits = torch.addcmul(
-        dlosses_logprobs,
-        dlosses_logprobs.sum(1, keepdim=True),
-        torch.exp(losses_logprobs),
-        value=-1,
-    )
-    dtarget = c_loss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
+    if needs[0]:
+        if c_losses_logprobs is None:
+            c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
+        dlosses_logprobs = torch.addcmul(
+            c_losses_logprobs,
+            c_loss * weight[:, None],
+            (1 - label_smoothing) * target + label_smoothing / C,
+            value=-1,
+        )
+        dlogits = torch.addcmul(
+            dlosses_logprobs,
+            dlosses_logprobs.sum(1, keepdim=True),
+            torch.exp(losses_logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = c_loss * (label_smoothing - 1) * weight[:, None] * losses_logprobs
     return (dlogits, dtarget)
 
 
@@ -529,50 +545,58 @@ def _plain_backward(dloss, target, losses_logprobs, needs) -> tuple:
     return (dlogits, dtarget)
 
 
-def _plain_behind(v_logits, v_target, g, target, losses_logprobs) -> tuple:
+def _plain_behind(v_logits, v_target, g, target, losses_logprobs, needs) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    v_loss = c_target = c_losses_logprobs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    if v_target is None:
-        v_target = g.new_full((), 0).expand(N, C, S)
-    target_sum = target.sum(1, keepdim=True)
+    if needs[0] or needs[2]:
+        if v_target is None:
+            v_target = g.new_full((), 0).expand(N, C, S)
+        target_sum = target.sum(1, keepdim=True)
     exp_losses_logprobs = torch.exp(losses_logprobs)
-    v_loss = (
-        (v_logits * (target_sum * exp_losses_logprobs - target)).sum()
-        - (losses_logprobs * v_target).sum()
-    )
-    c_target = torch.addcmul(
-        g * (exp_losses_logprobs * v_logits).sum(1, keepdim=True),
-        g,
-        v_logits,
-        value=-1,
-    )
-    c_losses_logprobs = torch.addcmul(
-        g * target_sum * exp_losses_logprobs * v_logits,
-        g,
-        v_target,
-        value=-1,
-    )
+    if needs[0]:
+        v_loss = (
+            (v_logits * (target_sum * exp_losses_logprobs - target)).sum()
+            - (losses_logprobs * v_target).sum()
+        )
+    if needs[1]:
+        c_target = torch.addcmul(
+            g * (exp_losses_logprobs * v_logits).sum(1, keepdim=True),
+            g,
+            v_logits,
+            value=-1,
+        )
+    if needs[2]:
+        c_losses_logprobs = torch.addcmul(
+            g * target_sum * exp_losses_logprobs * v_logits,
+            g,
+            v_target,
+            value=-1,
+        )
     return (v_loss, c_target, c_losses_logprobs)
 
 
-def _plain_pullback(c_loss, c_losses_logprobs, target, losses_logprobs) -> tuple:
+def _plain_pullback(c_loss, c_losses_logprobs, target, losses_logprobs, needs) -> tuple:
     N = target.shape[0]
     C = target.shape[1]
     S = target.shape[2]
+    dlogits = dtarget = None
     if c_loss is None:
         c_loss = target.new_full((), 0)
-    if c_losses_logprobs is None:
-        c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
-    dlogits = torch.addcmul(
-        torch.addcmul(c_losses_logprobs, c_loss, target, value=-1),
-        torch.addcmul(c_losses_logprobs, c_loss, target, value=-1).sum(1, keepdim=True),
-        torch.exp(losses_logprobs),
-        value=-1,
-    )
-    dtarget = -c_loss * losses_logprobs
+    if needs[0]:
+        if c_losses_logprobs is None:
+            c_losses_logprobs = target.new_full((), 0).expand(N, C, S)
+        dlogits = torch.addcmul(
+            torch.addcmul(c_losses_logprobs, c_loss, target, value=-1),
+            torch.addcmul(c_losses_logprobs, c_loss, target, value=-1).sum(1, keepdim=True),
+            torch.exp(losses_logprobs),
+            value=-1,
+        )
+    if needs[1]:
+        dtarget = -c_loss * losses_logprobs
     return (dlogits, dtarget)
 
 
@@ -589,10 +613,14 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
             loss, target, losses_logprobs = _plain_forward(logits, target)
             ctx.save_for_backward(target, losses_logprobs)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (loss,)
             return (loss, losses_logprobs)
         result = _forward(logits, target, weight, label_smoothing)
         ctx.save_for_backward(result.target, result.weight, result.losses_logprobs)
         ctx.numbers = (result.label_smoothing,)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.losses_logprobs)
 
     @staticmethod
@@ -600,9 +628,21 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_pullback(dloss, *cotangents, *saved, *ctx.numbers)
+                gradients = _plain_pullback(
+                    dloss,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
-                gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dloss,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dloss is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dloss):
@@ -640,9 +680,21 @@ class CrossEntropyProbabilitiesSumGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

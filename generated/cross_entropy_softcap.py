@@ -596,7 +596,7 @@ def cross_entropy_softcap_double_backward(
         raise ValueError(f"cross_entropy_softcap: cap must be above 0, got {cap}")
     v_loss, c_logits, _, _, _, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum = _behind(
         v_logits, g, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
-        loss_counted_sum, label_smoothing, cap,
+        loss_counted_sum, label_smoothing, cap, (True,) * 8,
     )
     dlogits, = _pullback(
         None, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum, logits, labels,
@@ -609,105 +609,118 @@ def cross_entropy_softcap_double_backward(
 
 def _behind(
     v_logits, g, logits, labels, labels_kept, weight, loss_losses_probs, loss_losses_counted,
-    loss_counted_sum, label_smoothing, cap,
+    loss_counted_sum, label_smoothing, cap, needs,
 ) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
+    v_loss = c_logits = c_loss_losses_probs = c_loss_losses_counted = c_loss_counted_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    weight_sum = weight.sum(0, keepdim=True)
+    if needs[0] or needs[1] or needs[5] or needs[7]:
+        weight_sum = weight.sum(0, keepdim=True)
     tanh_cap_logits = torch.tanh(logits / cap)
     g_logits_term_again = 1 - tanh_cap_logits ** 2
-    choice_labels_kept_loss_counted_sum = torch.where(labels_kept != 0, loss_counted_sum ** -1, 0)
-    dg_logits_term_3 = g * choice_labels_kept_loss_counted_sum[
-        :,
-        None,
-    ] * g_logits_term_again * v_logits
-    v_loss = (
-        choice_labels_kept_loss_counted_sum[:, None] * g_logits_term_again * v_logits * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * loss_losses_counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-                ),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    loss_losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                loss_losses_probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+    if needs[0] or needs[1] or needs[5] or needs[6]:
+        choice_labels_kept_loss_counted_sum = torch.where(
+            labels_kept != 0,
+            loss_counted_sum ** -1,
+            0,
         )
-    ).sum()
-    c_logits = (
-        -2
-        * g
-        / cap
-        * choice_labels_kept_loss_counted_sum[:, None]
-        * g_logits_term_again
-        * tanh_cap_logits
-        * v_logits
-        * torch.add(
-            torch.add(
-                label_smoothing * weight_sum[0] / C,
-                loss_losses_counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * loss_losses_probs,
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        )
-    )
-    c_logits.scatter_add_(
-        1,
-        labels.unsqueeze(1),
-        (
+    if needs[5] or needs[6]:
+        dg_logits_term_3 = g * choice_labels_kept_loss_counted_sum[
+            :,
+            None,
+        ] * g_logits_term_again * v_logits
+    if needs[0]:
+        v_loss = (
+            choice_labels_kept_loss_counted_sum[:, None] * g_logits_term_again * v_logits * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * loss_losses_counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        loss_losses_counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    loss_losses_probs,
+                ),
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
+    if needs[1]:
+        c_logits = (
             -2
             * g
-            * (label_smoothing - 1)
             / cap
-            * choice_labels_kept_loss_counted_sum
-            * loss_losses_counted
-            * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
-            * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-            * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-        ).unsqueeze(1),
-    )
-    c_loss_losses_probs = torch.add(
-        label_smoothing * weight_sum[0] / C,
-        loss_losses_counted[:, None],
-        alpha=1 - label_smoothing,
-    ) * dg_logits_term_3
-    c_loss_losses_counted = torch.add(
-        (1 - label_smoothing) * (dg_logits_term_3 * loss_losses_probs).sum(1),
-        dg_logits_term_3.gather(1, labels.unsqueeze(1)).squeeze(1),
-        alpha=label_smoothing - 1,
-    )
-    c_loss_counted_sum = g * (
-        torch.where(labels_kept[:, None] != 0, -loss_counted_sum ** -2, 0)
-        * g_logits_term_again
-        * v_logits
-        * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * loss_losses_counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-                ),
+            * choice_labels_kept_loss_counted_sum[:, None]
+            * g_logits_term_again
+            * tanh_cap_logits
+            * v_logits
+            * torch.add(
                 torch.add(
                     label_smoothing * weight_sum[0] / C,
                     loss_losses_counted[:, None],
                     alpha=1 - label_smoothing,
-                ),
-                loss_losses_probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+                ) * loss_losses_probs,
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
         )
-    ).sum()
+        c_logits.scatter_add_(
+            1,
+            labels.unsqueeze(1),
+            (
+                -2
+                * g
+                * (label_smoothing - 1)
+                / cap
+                * choice_labels_kept_loss_counted_sum
+                * loss_losses_counted
+                * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
+                * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+                * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+            ).unsqueeze(1),
+        )
+    if needs[5]:
+        c_loss_losses_probs = torch.add(
+            label_smoothing * weight_sum[0] / C,
+            loss_losses_counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * dg_logits_term_3
+    if needs[6]:
+        c_loss_losses_counted = torch.add(
+            (1 - label_smoothing) * (dg_logits_term_3 * loss_losses_probs).sum(1),
+            dg_logits_term_3.gather(1, labels.unsqueeze(1)).squeeze(1),
+            alpha=label_smoothing - 1,
+        )
+    if needs[7]:
+        c_loss_counted_sum = g * (
+            torch.where(labels_kept[:, None] != 0, -loss_counted_sum ** -2, 0)
+            * g_logits_term_again
+            * v_logits
+            * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * loss_losses_counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        loss_losses_counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    loss_losses_probs,
+                ),
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
     return (v_loss, c_logits, None, None, None, c_loss_losses_probs, c_loss_losses_counted, c_loss_counted_sum)
 
 
@@ -723,10 +736,6 @@ def _pullback(
         c_loss = logits.new_full((), 0)
     if c_loss_losses_probs is None:
         c_loss_losses_probs = logits.new_full((), 0).expand(N, C, S)
-    if c_loss_losses_counted is None:
-        c_loss_losses_counted = logits.new_full((), 0).expand(N, S)
-    if c_loss_counted_sum is None:
-        c_loss_counted_sum = logits.new_full((), 0)
     choice_labels_kept = (labels_kept != 0).to(logits.dtype)
     dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
         loss_losses_probs * (
@@ -797,45 +806,49 @@ def _plain_backward(dloss, logits, labels, loss_losses_probs, cap) -> tuple:
     return (dlogits,)
 
 
-def _plain_behind(v_logits, g, logits, labels, loss_losses_probs, cap) -> tuple:
+def _plain_behind(v_logits, g, logits, labels, loss_losses_probs, cap, needs) -> tuple:
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
+    v_loss = c_logits = c_loss_losses_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
     tanh_cap_logits = torch.tanh(logits / cap)
     g_logits_term_again = 1 - tanh_cap_logits ** 2
-    v_loss = (
-        g_logits_term_again * v_logits * (
-            loss_losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-        )
-    ).sum() / N / S
-    c_logits = (
-        -2
-        * g
-        / N
-        / S
-        / cap
-        * g_logits_term_again
-        * tanh_cap_logits
-        * loss_losses_probs
-        * v_logits
-    )
-    c_logits.scatter_add_(
-        1,
-        labels.unsqueeze(1),
-        (
-            2
+    if needs[0]:
+        v_loss = (
+            g_logits_term_again * v_logits * (
+                loss_losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+            )
+        ).sum() / N / S
+    if needs[1]:
+        c_logits = (
+            -2
             * g
             / N
             / S
             / cap
-            * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
-            * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-            * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-        ).unsqueeze(1),
-    )
-    c_loss_losses_probs = g / N / S * g_logits_term_again * v_logits
+            * g_logits_term_again
+            * tanh_cap_logits
+            * loss_losses_probs
+            * v_logits
+        )
+        c_logits.scatter_add_(
+            1,
+            labels.unsqueeze(1),
+            (
+                2
+                * g
+                / N
+                / S
+                / cap
+                * g_logits_term_again.gather(1, labels.unsqueeze(1)).squeeze(1)
+                * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+                * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+            ).unsqueeze(1),
+        )
+    if needs[3]:
+        c_loss_losses_probs = g / N / S * g_logits_term_again * v_logits
     return (v_loss, c_logits, None, c_loss_losses_probs)
 
 
@@ -881,6 +894,8 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
             loss, logits, labels, loss_losses_probs, cap = _plain_forward(logits, labels, cap)
             ctx.save_for_backward(logits, labels, loss_losses_probs)
             ctx.numbers = (cap,)
+            if torch.compiler.is_compiling():
+                return (loss,)
             return (loss, loss_losses_probs)
         result = _forward(logits, labels, weight, label_smoothing, cap, ignore_index)
         ctx.save_for_backward(
@@ -893,6 +908,8 @@ class CrossEntropySoftcapFunction(torch.autograd.Function):
             result.loss_counted_sum,
         )
         ctx.numbers = (result.label_smoothing, result.cap)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (
             result.loss,
             result.loss_losses_probs,
@@ -945,9 +962,21 @@ class CrossEntropySoftcapGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -523,6 +523,7 @@ def cross_entropy_sum_double_backward(
         )
     v_loss, _, _, _, c_losses_probs, c_losses_counted = _behind(
         v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+        (True,) * 6,
     )
     dlogits, = _pullback(
         None, c_losses_probs, c_losses_counted, labels, labels_kept, weight, losses_probs,
@@ -532,44 +533,49 @@ def cross_entropy_sum_double_backward(
 
 
 def _behind(
-    v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing,
+    v_logits, g, labels, labels_kept, weight, losses_probs, losses_counted, label_smoothing, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
+    v_loss = c_losses_probs = c_losses_counted = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    weight_sum = weight.sum(0, keepdim=True)
+    if needs[0] or needs[4]:
+        weight_sum = weight.sum(0, keepdim=True)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    v_loss = (
-        choice_labels_kept[:, None] * v_logits * torch.add(
-            torch.addcmul(
-                (
-                    (label_smoothing - 1)
-                    * losses_counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+    if needs[0]:
+        v_loss = (
+            choice_labels_kept[:, None] * v_logits * torch.add(
+                torch.addcmul(
+                    (
+                        (label_smoothing - 1)
+                        * losses_counted[:, None]
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                    ),
+                    torch.add(
+                        label_smoothing * weight_sum[0] / C,
+                        losses_counted[:, None],
+                        alpha=1 - label_smoothing,
+                    ),
+                    losses_probs,
                 ),
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    losses_counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-                losses_probs,
-            ),
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+                weight[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
+    if needs[4]:
+        c_losses_probs = g * choice_labels_kept[:, None] * torch.add(
+            label_smoothing * weight_sum[0] / C,
+            losses_counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * v_logits
+    if needs[5]:
+        c_losses_counted = g * choice_labels_kept * torch.add(
+            (1 - label_smoothing) * (losses_probs * v_logits).sum(1),
+            v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
+            alpha=label_smoothing - 1,
         )
-    ).sum()
-    c_losses_probs = g * choice_labels_kept[:, None] * torch.add(
-        label_smoothing * weight_sum[0] / C,
-        losses_counted[:, None],
-        alpha=1 - label_smoothing,
-    ) * v_logits
-    c_losses_counted = g * choice_labels_kept * torch.add(
-        (1 - label_smoothing) * (losses_probs * v_logits).sum(1),
-        v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-        alpha=label_smoothing - 1,
-    )
     return (v_loss, None, None, None, c_losses_probs, c_losses_counted)
 
 
@@ -584,8 +590,6 @@ def _pullback(
         c_loss = losses_probs.new_full((), 0)
     if c_losses_probs is None:
         c_losses_probs = losses_probs.new_full((), 0).expand(N, C, S)
-    if c_losses_counted is None:
-        c_losses_counted = losses_probs.new_full((), 0).expand(N, S)
     choice_labels_kept = (labels_kept != 0).to(losses_probs.dtype)
     dlogits = torch.addcmul(
         losses_probs * (
@@ -634,18 +638,21 @@ def _plain_backward(dloss, labels, losses_probs) -> tuple:
     return (dlogits,)
 
 
-def _plain_behind(v_logits, g, labels, losses_probs) -> tuple:
+def _plain_behind(v_logits, g, labels, losses_probs, needs) -> tuple:
     N = labels.shape[0]
     C = losses_probs.shape[1]
     S = labels.shape[1]
+    v_loss = c_losses_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    v_loss = (
-        v_logits * (
-            losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-        )
-    ).sum()
-    c_losses_probs = g * v_logits
+    if needs[0]:
+        v_loss = (
+            v_logits * (
+                losses_probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+            )
+        ).sum()
+    if needs[2]:
+        c_losses_probs = g * v_logits
     return (v_loss, None, c_losses_probs)
 
 
@@ -681,6 +688,8 @@ class CrossEntropySumFunction(torch.autograd.Function):
             loss, labels, losses_probs = _plain_forward(logits, labels)
             ctx.save_for_backward(labels, losses_probs)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (loss,)
             return (loss, losses_probs)
         result = _forward(logits, labels, weight, label_smoothing, ignore_index)
         ctx.save_for_backward(
@@ -691,6 +700,8 @@ class CrossEntropySumFunction(torch.autograd.Function):
             result.losses_counted,
         )
         ctx.numbers = (result.label_smoothing,)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.losses_probs, result.losses_counted)
 
     @staticmethod
@@ -738,9 +749,21 @@ class CrossEntropySumGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -651,7 +651,7 @@ def cross_entropy_z_loss_double_backward(
         )
     v_loss, _, _, _, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z, c_excess_sum = _behind(
         v_logits, g, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
-        entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+        entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight, (True,) * 9,
     )
     dlogits, = _pullback(
         None, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z,
@@ -663,73 +663,87 @@ def cross_entropy_z_loss_double_backward(
 
 def _behind(
     v_logits, g, labels, labels_kept, weight, entropy_losses_probs, entropy_losses_counted,
-    entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight,
+    entropy_counted_sum, log_z, excess_sum, label_smoothing, z_weight, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
+    v_loss = c_entropy_losses_probs = c_entropy_losses_counted = c_entropy_counted_sum = c_log_z = c_excess_sum = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    g_logits_term = entropy_losses_counted / entropy_counted_sum
-    g_logits_term_2 = log_z / excess_sum
-    g_logits_term_3 = weight.sum(0, keepdim=True) / entropy_counted_sum
-    g_logits_term_5 = g.new_zeros(N, C, S)
-    g_logits_term_5.scatter_add_(
-        1,
-        labels.unsqueeze(1),
-        (entropy_counted_sum ** -1).expand(N, 1, S),
-    )
-    g_logits_term_6 = weight / entropy_counted_sum
-    sum_g_logits_term_5_v_logits = (g_logits_term_5 * v_logits).sum(1)
+    if needs[0] or needs[4] or needs[6]:
+        g_logits_term = entropy_losses_counted / entropy_counted_sum
+    if needs[0] or needs[4] or needs[8]:
+        g_logits_term_2 = log_z / excess_sum
+    if needs[0] or needs[4] or needs[6]:
+        g_logits_term_3 = weight.sum(0, keepdim=True) / entropy_counted_sum
+    if needs[0] or needs[5] or needs[6]:
+        g_logits_term_5 = g.new_zeros(N, C, S)
+        g_logits_term_5.scatter_add_(
+            1,
+            labels.unsqueeze(1),
+            (entropy_counted_sum ** -1).expand(N, 1, S),
+        )
+    if needs[0] or needs[6]:
+        g_logits_term_6 = weight / entropy_counted_sum
+    if needs[5] or needs[6]:
+        sum_g_logits_term_5_v_logits = (g_logits_term_5 * v_logits).sum(1)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    dg_logits_term_4 = g * choice_labels_kept * (entropy_losses_probs * v_logits).sum(1)
-    v_loss = (
-        choice_labels_kept[:, None] * v_logits * torch.add(
-            torch.addcmul(
-                (label_smoothing - 1) * entropy_losses_counted[:, None] * g_logits_term_5,
-                torch.add(
+    if needs[5] or needs[6] or needs[7] or needs[8]:
+        dg_logits_term_4 = g * choice_labels_kept * (entropy_losses_probs * v_logits).sum(1)
+    if needs[0]:
+        v_loss = (
+            choice_labels_kept[:, None] * v_logits * torch.add(
+                torch.addcmul(
+                    (label_smoothing - 1) * entropy_losses_counted[:, None] * g_logits_term_5,
                     torch.add(
-                        g_logits_term_3[0] * label_smoothing / C,
-                        g_logits_term_2[:, None],
-                        alpha=2 * z_weight,
+                        torch.add(
+                            g_logits_term_3[0] * label_smoothing / C,
+                            g_logits_term_2[:, None],
+                            alpha=2 * z_weight,
+                        ),
+                        g_logits_term[:, None],
+                        alpha=1 - label_smoothing,
                     ),
-                    g_logits_term[:, None],
-                    alpha=1 - label_smoothing,
+                    entropy_losses_probs,
                 ),
-                entropy_losses_probs,
+                g_logits_term_6[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
+    if needs[4]:
+        c_entropy_losses_probs = g * choice_labels_kept[:, None] * torch.add(
+            torch.add(
+                g_logits_term_3[0] * label_smoothing / C,
+                g_logits_term_2[:, None],
+                alpha=2 * z_weight,
             ),
-            g_logits_term_6[:, None],
-            alpha=-(label_smoothing / C),
+            g_logits_term[:, None],
+            alpha=1 - label_smoothing,
+        ) * v_logits
+    if needs[5]:
+        c_entropy_losses_counted = torch.addcmul(
+            (1 - label_smoothing) / entropy_counted_sum * dg_logits_term_4,
+            g * (label_smoothing - 1) * choice_labels_kept,
+            sum_g_logits_term_5_v_logits,
         )
-    ).sum()
-    c_entropy_losses_probs = g * choice_labels_kept[:, None] * torch.add(
-        torch.add(
-            g_logits_term_3[0] * label_smoothing / C,
-            g_logits_term_2[:, None],
-            alpha=2 * z_weight,
-        ),
-        g_logits_term[:, None],
-        alpha=1 - label_smoothing,
-    ) * v_logits
-    c_entropy_losses_counted = torch.addcmul(
-        (1 - label_smoothing) / entropy_counted_sum * dg_logits_term_4,
-        g * (label_smoothing - 1) * choice_labels_kept,
-        sum_g_logits_term_5_v_logits,
-    )
-    c_entropy_counted_sum = (
-        (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
-        + g * (
-            (
-                choice_labels_kept * sum_g_logits_term_5_v_logits * entropy_losses_counted
-            ).sum() * (1 - label_smoothing)
-            + label_smoothing * (
-                g_logits_term_6 * (choice_labels_kept[:, None] * v_logits).sum((0, 2))
-            ).sum() / C
-        )
-        - g_logits_term_3[0] * label_smoothing * dg_logits_term_4.sum() / C
-    ) / entropy_counted_sum
-    c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
-    c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
+    if needs[6]:
+        c_entropy_counted_sum = (
+            (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
+            + g * (
+                (
+                    choice_labels_kept * sum_g_logits_term_5_v_logits * entropy_losses_counted
+                ).sum() * (1 - label_smoothing)
+                + label_smoothing * (
+                    g_logits_term_6 * (choice_labels_kept[:, None] * v_logits).sum((0, 2))
+                ).sum() / C
+            )
+            - g_logits_term_3[0] * label_smoothing * dg_logits_term_4.sum() / C
+        ) / entropy_counted_sum
+    if needs[7]:
+        c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
+    if needs[8]:
+        c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
     return (v_loss, None, None, None, c_entropy_losses_probs, c_entropy_losses_counted, c_entropy_counted_sum, c_log_z, c_excess_sum)
 
 
@@ -745,14 +759,8 @@ def _pullback(
         c_loss = entropy_losses_probs.new_full((), 0)
     if c_entropy_losses_probs is None:
         c_entropy_losses_probs = entropy_losses_probs.new_full((), 0).expand(N, C, S)
-    if c_entropy_losses_counted is None:
-        c_entropy_losses_counted = entropy_losses_probs.new_full((), 0).expand(N, S)
-    if c_entropy_counted_sum is None:
-        c_entropy_counted_sum = entropy_losses_probs.new_full((), 0)
     if c_log_z is None:
         c_log_z = entropy_losses_probs.new_full((), 0).expand(N, S)
-    if c_excess_sum is None:
-        c_excess_sum = entropy_losses_probs.new_full((), 0)
     choice_labels_kept = (labels_kept != 0).to(entropy_losses_probs.dtype)
     dlogits = torch.addcmul(
         entropy_losses_probs * (
@@ -819,21 +827,26 @@ def _plain_backward(dloss, labels, entropy_losses_probs, log_z, z_weight) -> tup
     return (dlogits,)
 
 
-def _plain_behind(v_logits, g, labels, entropy_losses_probs, log_z, z_weight) -> tuple:
+def _plain_behind(v_logits, g, labels, entropy_losses_probs, log_z, z_weight, needs) -> tuple:
     N = labels.shape[0]
     C = entropy_losses_probs.shape[1]
     S = labels.shape[1]
+    v_loss = c_entropy_losses_probs = c_log_z = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C, S)
-    g_logits_term = 2 * z_weight * log_z + 1
-    v_loss = (
-        v_logits * (
-            g_logits_term[:, None] / N / S * entropy_losses_probs
-            - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) / N / S
-        )
-    ).sum()
-    c_entropy_losses_probs = g / N / S * g_logits_term[:, None] * v_logits
-    c_log_z = 2 * g * z_weight / N / S * (entropy_losses_probs * v_logits).sum(1)
+    if needs[0] or needs[2]:
+        g_logits_term = 2 * z_weight * log_z + 1
+    if needs[0]:
+        v_loss = (
+            v_logits * (
+                g_logits_term[:, None] / N / S * entropy_losses_probs
+                - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) / N / S
+            )
+        ).sum()
+    if needs[2]:
+        c_entropy_losses_probs = g / N / S * g_logits_term[:, None] * v_logits
+    if needs[3]:
+        c_log_z = 2 * g * z_weight / N / S * (entropy_losses_probs * v_logits).sum(1)
     return (v_loss, None, c_entropy_losses_probs, c_log_z)
 
 
@@ -882,6 +895,8 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
         )
             ctx.save_for_backward(labels, entropy_losses_probs, log_z)
             ctx.numbers = (z_weight,)
+            if torch.compiler.is_compiling():
+                return (loss,)
             return (loss, entropy_losses_probs, log_z)
         result = _forward(logits, labels, weight, label_smoothing, z_weight, ignore_index)
         ctx.save_for_backward(
@@ -895,6 +910,8 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
             result.excess_sum,
         )
         ctx.numbers = (result.label_smoothing, result.z_weight)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (
             result.loss,
             result.entropy_losses_probs,
@@ -949,9 +966,21 @@ class CrossEntropyZLossGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

@@ -191,17 +191,20 @@ def elu_double_backward(v_x: Tensor, g: Tensor, x: Tensor, alpha: float) -> EluS
         v_x, g, x = _merged(0, 0, v_x, g, x)
     if not isinstance(alpha, (float, int)):
         alpha = _number("alpha", alpha)
-    v_y, c_x = _behind(v_x, g, x, alpha)
+    v_y, c_x = _behind(v_x, g, x, alpha, (True,) * 2)
     return EluSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x, alpha) -> tuple:
+def _behind(v_x, g, x, alpha, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     exp_x = torch.exp(x)
-    v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
-    c_x = torch.ops.aten.threshold_backward(alpha * exp_x * g * v_x, torch.sign(-x), -1)
+    if needs[0]:
+        v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
+    if needs[1]:
+        c_x = torch.ops.aten.threshold_backward(alpha * exp_x * g * v_x, torch.sign(-x), -1)
     return (v_y, c_x)
 
 
@@ -244,7 +247,7 @@ class EluGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -204,24 +204,27 @@ def entropy_double_backward(v_probs: Tensor, g: Tensor, probs: Tensor) -> Entrop
     if len(N_dims) != 1:
         v_probs, probs = _merged(0, -1, v_probs, probs)
         g, = _merged(0, 0, g)
-    v_uncertainty, c_probs = _behind(v_probs, g, probs)
+    v_uncertainty, c_probs = _behind(v_probs, g, probs, (True,) * 2)
     return EntropySecond(
         _restored(v_uncertainty, 0, N_dims).to(dtype), _restored(c_probs, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_probs, g, probs) -> tuple:
+def _behind(v_probs, g, probs, needs) -> tuple:
     N = g.shape[0]
     C = probs.shape[1]
+    v_uncertainty = c_probs = None
     if v_probs is None:
         v_probs = g.new_full((), 0).expand(N, C)
     abs_probs = torch.abs(probs)
-    v_uncertainty = -torch.ops.aten.threshold_backward(
-        v_probs * (torch.log(probs) + 1),
-        abs_probs,
-        0,
-    ).sum(1)
-    c_probs = -torch.ops.aten.threshold_backward(g[:, None] * v_probs / probs, abs_probs, 0)
+    if needs[0]:
+        v_uncertainty = -torch.ops.aten.threshold_backward(
+            v_probs * (torch.log(probs) + 1),
+            abs_probs,
+            0,
+        ).sum(1)
+    if needs[1]:
+        c_probs = -torch.ops.aten.threshold_backward(g[:, None] * v_probs / probs, abs_probs, 0)
     return (v_uncertainty, c_probs)
 
 
@@ -269,7 +272,13 @@ class EntropyGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         duncertainty, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, duncertainty, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            duncertainty,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

@@ -454,15 +454,18 @@ def focal_double_backward(
         raise ValueError(f"focal: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal: gamma must be at least 0, got {gamma}")
-    v_loss, c_logits, c_target = _behind(v_logits, v_target, g, logits, target, alpha, gamma)
+    v_loss, c_logits, c_target = _behind(
+        v_logits, v_target, g, logits, target, alpha, gamma, (True,) * 3,
+    )
     return FocalSecond(
         v_loss.to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
+def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple:
     N = logits.shape[0]
+    v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N)
     if v_target is None:
@@ -487,161 +490,166 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
     power_gamma_losses_term_again_again = losses_term_again_again ** (gamma - 1)
     power_gamma_losses_term_2_again = losses_term_again_again ** gamma
     g_logits_term_2_again = 1 - 2 * target
-    g_logits_term_3_again = torch.addcmul(
-        torch.ops.aten.sigmoid_backward(
-            (
-                gamma
-                * g_logits_term_2_again
-                * losses_entropies_again_again
-                * power_gamma_losses_term_again_again
-            ),
-            losses_probs_again_again,
-        ),
-        power_gamma_losses_term_2_again,
-        torch.addcmul(
-            losses_probs_again_again * (1 - target),
-            target,
-            1 - losses_probs_again_again,
-            value=-1,
-        ),
-    )
-    g_target_term_again = 1 - 2 * losses_probs_again_again
-    dg_target_term_3 = g / N * v_target
-    dg_target_term_2 = dg_target_term_3 * losses_balance_again_again
-    dg_logits_term_3 = g / N * losses_balance_again_again * v_logits
-    dlosses_term_again = gamma * torch.addcmul(
-        power_gamma_losses_term_again_again * torch.addcmul(
-            torch.add(
-                dg_logits_term_3 * torch.addcmul(
-                    losses_probs_again_again * (1 - target),
-                    target,
-                    1 - losses_probs_again_again,
-                    value=-1,
-                ),
-                dg_target_term_3 * losses_entropies_again_again,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            ),
-            dg_target_term_2,
-            logits,
-            value=-1,
-        ),
-        (gamma - 1) * losses_entropies_again_again * losses_term_again_again ** (gamma - 2),
-        torch.addcmul(
+    if needs[0] or needs[2]:
+        g_logits_term_3_again = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
-                dg_logits_term_3 * g_logits_term_2_again,
-                losses_probs_again_again,
-            ),
-            dg_target_term_2,
-            g_target_term_again,
-        ),
-    )
-    v_loss = torch.addcmul(
-        g_logits_term_3_again * losses_balance_again_again * v_logits,
-        v_target,
-        torch.add(
-            losses_balance_again_again * torch.addcmul(
                 (
                     gamma
-                    * g_target_term_again
+                    * g_logits_term_2_again
                     * losses_entropies_again_again
                     * power_gamma_losses_term_again_again
                 ),
-                power_gamma_losses_term_2_again,
+                losses_probs_again_again,
+            ),
+            power_gamma_losses_term_2_again,
+            torch.addcmul(
+                losses_probs_again_again * (1 - target),
+                target,
+                1 - losses_probs_again_again,
+                value=-1,
+            ),
+        )
+    g_target_term_again = 1 - 2 * losses_probs_again_again
+    if needs[1] or needs[2]:
+        dg_target_term_3 = g / N * v_target
+        dg_target_term_2 = dg_target_term_3 * losses_balance_again_again
+        dg_logits_term_3 = g / N * losses_balance_again_again * v_logits
+        dlosses_term_again = gamma * torch.addcmul(
+            power_gamma_losses_term_again_again * torch.addcmul(
+                torch.add(
+                    dg_logits_term_3 * torch.addcmul(
+                        losses_probs_again_again * (1 - target),
+                        target,
+                        1 - losses_probs_again_again,
+                        value=-1,
+                    ),
+                    dg_target_term_3 * losses_entropies_again_again,
+                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+                ),
+                dg_target_term_2,
                 logits,
                 value=-1,
             ),
-            losses_entropies_again_again * power_gamma_losses_term_2_again,
-            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-        ),
-    ).sum() / N
-    c_logits = torch.addcmul(
-        torch.addcmul(
-            torch.ops.aten.sigmoid_backward(
-                torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term_again * (1 - 2 * target),
-                        dg_logits_term_3,
-                        torch.addcmul(
-                            power_gamma_losses_term_2_again,
-                            (
-                                gamma
-                                * g_logits_term_2_again
-                                * losses_entropies_again_again
-                                * power_gamma_losses_term_again_again
-                            ),
-                            1 - 2 * losses_probs_again_again,
-                        ),
+            (gamma - 1) * losses_entropies_again_again * losses_term_again_again ** (gamma - 2),
+            torch.addcmul(
+                torch.ops.aten.sigmoid_backward(
+                    dg_logits_term_3 * g_logits_term_2_again,
+                    losses_probs_again_again,
+                ),
+                dg_target_term_2,
+                g_target_term_again,
+            ),
+        )
+    if needs[0]:
+        v_loss = torch.addcmul(
+            g_logits_term_3_again * losses_balance_again_again * v_logits,
+            v_target,
+            torch.add(
+                losses_balance_again_again * torch.addcmul(
+                    (
+                        gamma
+                        * g_target_term_again
+                        * losses_entropies_again_again
+                        * power_gamma_losses_term_again_again
                     ),
-                    2 * gamma * dg_target_term_2 * losses_entropies_again_again,
-                    power_gamma_losses_term_again_again,
+                    power_gamma_losses_term_2_again,
+                    logits,
                     value=-1,
                 ),
-                losses_probs_again_again,
-            ),
-            torch.addcmul(
-                1 - target - (logits <= 0).to(g.dtype),
-                torch.sigmoid(-abs_logits),
-                torch.sign(logits),
-                value=-1,
-            ),
-            torch.add(
-                gamma * power_gamma_losses_term_again_again * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(
-                        dg_logits_term_3 * g_logits_term_2_again,
-                        losses_probs_again_again,
-                    ),
-                    dg_target_term_2,
-                    g_target_term_again,
-                ),
-                dg_target_term_3 * power_gamma_losses_term_2_again,
+                losses_entropies_again_again * power_gamma_losses_term_2_again,
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             ),
-        ),
-        dg_target_term_2,
-        power_gamma_losses_term_2_again,
-        value=-1,
-    )
-    c_target = torch.addcmul(
-        torch.addcmul(
+        ).sum() / N
+    if needs[1]:
+        c_logits = torch.addcmul(
+            torch.addcmul(
+                torch.ops.aten.sigmoid_backward(
+                    torch.addcmul(
+                        torch.addcmul(
+                            dlosses_term_again * (1 - 2 * target),
+                            dg_logits_term_3,
+                            torch.addcmul(
+                                power_gamma_losses_term_2_again,
+                                (
+                                    gamma
+                                    * g_logits_term_2_again
+                                    * losses_entropies_again_again
+                                    * power_gamma_losses_term_again_again
+                                ),
+                                1 - 2 * losses_probs_again_again,
+                            ),
+                        ),
+                        2 * gamma * dg_target_term_2 * losses_entropies_again_again,
+                        power_gamma_losses_term_again_again,
+                        value=-1,
+                    ),
+                    losses_probs_again_again,
+                ),
+                torch.addcmul(
+                    1 - target - (logits <= 0).to(g.dtype),
+                    torch.sigmoid(-abs_logits),
+                    torch.sign(logits),
+                    value=-1,
+                ),
+                torch.add(
+                    gamma * power_gamma_losses_term_again_again * torch.addcmul(
+                        torch.ops.aten.sigmoid_backward(
+                            dg_logits_term_3 * g_logits_term_2_again,
+                            losses_probs_again_again,
+                        ),
+                        dg_target_term_2,
+                        g_target_term_again,
+                    ),
+                    dg_target_term_3 * power_gamma_losses_term_2_again,
+                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+                ),
+            ),
+            dg_target_term_2,
+            power_gamma_losses_term_2_again,
+            value=-1,
+        )
+    if needs[2]:
+        c_target = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
-                    dlosses_term_again * (1 - 2 * losses_probs_again_again),
-                    dg_target_term_3,
-                    torch.add(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
-                            (
-                                gamma
-                                * g_target_term_again
-                                * losses_entropies_again_again
-                                * power_gamma_losses_term_again_again
+                    torch.addcmul(
+                        dlosses_term_again * (1 - 2 * losses_probs_again_again),
+                        dg_target_term_3,
+                        torch.add(
+                            (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
+                                (
+                                    gamma
+                                    * g_target_term_again
+                                    * losses_entropies_again_again
+                                    * power_gamma_losses_term_again_again
+                                ),
+                                power_gamma_losses_term_2_again,
+                                logits,
+                                value=-1,
                             ),
-                            power_gamma_losses_term_2_again,
-                            logits,
-                            value=-1,
+                            power_gamma_losses_term_2_again * logits,
+                            alpha=(1 - 2 * alpha if alpha >= 0 else 0),
                         ),
-                        power_gamma_losses_term_2_again * logits,
-                        alpha=(1 - 2 * alpha if alpha >= 0 else 0),
+                    ),
+                    (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
+                    g_logits_term_3_again * v_logits,
+                ),
+                dg_logits_term_3,
+                torch.addcmul(
+                    power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
+                    losses_probs_again_again,
+                    torch.addcmul(
+                        power_gamma_losses_term_2_again,
+                        gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
+                        torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
                     ),
                 ),
-                (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                g_logits_term_3_again * v_logits,
+                value=-1,
             ),
-            dg_logits_term_3,
-            torch.addcmul(
-                power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
-                losses_probs_again_again,
-                torch.addcmul(
-                    power_gamma_losses_term_2_again,
-                    gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
-                    torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
-                ),
-            ),
+            gamma * dg_target_term_2 * g_target_term_again * power_gamma_losses_term_again_again,
+            logits,
             value=-1,
-        ),
-        gamma * dg_target_term_2 * g_target_term_again * power_gamma_losses_term_again_again,
-        logits,
-        value=-1,
-    )
+        )
     return (v_loss, c_logits, c_target)
 
 
@@ -684,7 +692,7 @@ class FocalGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

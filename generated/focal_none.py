@@ -421,15 +421,18 @@ def focal_none_double_backward(
         raise ValueError(f"focal_none: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
-    v_losses, c_logits, c_target = _behind(v_logits, v_target, g, logits, target, alpha, gamma)
+    v_losses, c_logits, c_target = _behind(
+        v_logits, v_target, g, logits, target, alpha, gamma, (True,) * 3,
+    )
     return FocalNoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
+def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple:
     N = g.shape[0]
+    v_losses = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N)
     if v_target is None:
@@ -454,152 +457,157 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
     power_gamma_losses_term_again_again = losses_term_again_again ** (gamma - 1)
     power_gamma_losses_term_2_again = losses_term_again_again ** gamma
     g_logits_term_2_again = 1 - 2 * target
-    g_logits_term_3_again = torch.addcmul(
-        torch.ops.aten.sigmoid_backward(
-            (
-                gamma
-                * entropies_again_again
-                * g_logits_term_2_again
-                * power_gamma_losses_term_again_again
-            ),
-            probs_again_again,
-        ),
-        power_gamma_losses_term_2_again,
-        torch.addcmul(probs_again_again * (1 - target), target, 1 - probs_again_again, value=-1),
-    )
-    g_target_term_again = 1 - 2 * probs_again_again
-    dlosses_term_again = gamma * g * torch.addcmul(
-        power_gamma_losses_term_again_again * torch.addcmul(
-            balance_again_again * v_logits * torch.addcmul(
-                probs_again_again * (1 - target),
-                target,
-                1 - probs_again_again,
-                value=-1,
-            ),
-            v_target,
-            torch.addcmul(
-                (2 * alpha - 1 if alpha >= 0 else 0) * entropies_again_again,
-                balance_again_again,
-                logits,
-                value=-1,
-            ),
-        ),
-        (
-            gamma - 1
-        ) * balance_again_again * entropies_again_again * losses_term_again_again ** (gamma - 2),
-        torch.addcmul(
-            torch.ops.aten.sigmoid_backward(g_logits_term_2_again * v_logits, probs_again_again),
-            g_target_term_again,
-            v_target,
-        ),
-    )
-    v_losses = torch.addcmul(
-        balance_again_again * g_logits_term_3_again * v_logits,
-        v_target,
-        torch.add(
-            balance_again_again * torch.addcmul(
+    if needs[0] or needs[2]:
+        g_logits_term_3_again = torch.addcmul(
+            torch.ops.aten.sigmoid_backward(
                 (
                     gamma
                     * entropies_again_again
-                    * g_target_term_again
+                    * g_logits_term_2_again
                     * power_gamma_losses_term_again_again
                 ),
-                power_gamma_losses_term_2_again,
-                logits,
-                value=-1,
+                probs_again_again,
             ),
-            entropies_again_again * power_gamma_losses_term_2_again,
-            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-        ),
-    )
-    c_logits = (
-        g * torch.addcmul(
-            (
-                torch.addcmul(
-                    1 - target - (logits <= 0).to(g.dtype),
-                    torch.sigmoid(-abs_logits),
-                    torch.sign(logits),
-                    value=-1,
-                )
-                * torch.addcmul(
-                    (2 * alpha - 1 if alpha >= 0 else 0) * (
-                        power_gamma_losses_term_2_again * v_target
-                    ),
-                    gamma * balance_again_again * power_gamma_losses_term_again_again,
-                    torch.addcmul(
-                        torch.ops.aten.sigmoid_backward(
-                            g_logits_term_2_again * v_logits,
-                            probs_again_again,
-                        ),
-                        g_target_term_again,
-                        v_target,
-                    ),
-                )
-            ),
-            balance_again_again * power_gamma_losses_term_2_again,
-            v_target,
-            value=-1,
+            power_gamma_losses_term_2_again,
+            torch.addcmul(probs_again_again * (1 - target), target, 1 - probs_again_again, value=-1),
         )
-        - torch.ops.aten.sigmoid_backward(
-            torch.addcmul(
-                dlosses_term_again * (2 * target - 1),
-                balance_again_again * g,
+    g_target_term_again = 1 - 2 * probs_again_again
+    if needs[1] or needs[2]:
+        dlosses_term_again = gamma * g * torch.addcmul(
+            power_gamma_losses_term_again_again * torch.addcmul(
+                balance_again_again * v_logits * torch.addcmul(
+                    probs_again_again * (1 - target),
+                    target,
+                    1 - probs_again_again,
+                    value=-1,
+                ),
+                v_target,
                 torch.addcmul(
-                    v_logits * (
+                    (2 * alpha - 1 if alpha >= 0 else 0) * entropies_again_again,
+                    balance_again_again,
+                    logits,
+                    value=-1,
+                ),
+            ),
+            (
+                gamma - 1
+            ) * balance_again_again * entropies_again_again * losses_term_again_again ** (gamma - 2),
+            torch.addcmul(
+                torch.ops.aten.sigmoid_backward(g_logits_term_2_again * v_logits, probs_again_again),
+                g_target_term_again,
+                v_target,
+            ),
+        )
+    if needs[0]:
+        v_losses = torch.addcmul(
+            balance_again_again * g_logits_term_3_again * v_logits,
+            v_target,
+            torch.add(
+                balance_again_again * torch.addcmul(
+                    (
                         gamma
                         * entropies_again_again
-                        * g_logits_term_2_again
+                        * g_target_term_again
                         * power_gamma_losses_term_again_again
-                        * (2 * probs_again_again - 1)
-                        - power_gamma_losses_term_2_again
                     ),
-                    2 * gamma * entropies_again_again * power_gamma_losses_term_again_again,
-                    v_target,
+                    power_gamma_losses_term_2_again,
+                    logits,
+                    value=-1,
                 ),
+                entropies_again_again * power_gamma_losses_term_2_again,
+                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             ),
-            probs_again_again,
         )
-    )
-    c_target = torch.addcmul(
-        dlosses_term_again * (1 - 2 * probs_again_again),
-        g,
-        torch.addcmul(
-            torch.addcmul(
-                (2 * alpha - 1 if alpha >= 0 else 0) * g_logits_term_3_again * v_logits,
+    if needs[1]:
+        c_logits = (
+            g * torch.addcmul(
+                (
+                    torch.addcmul(
+                        1 - target - (logits <= 0).to(g.dtype),
+                        torch.sigmoid(-abs_logits),
+                        torch.sign(logits),
+                        value=-1,
+                    )
+                    * torch.addcmul(
+                        (2 * alpha - 1 if alpha >= 0 else 0) * (
+                            power_gamma_losses_term_2_again * v_target
+                        ),
+                        gamma * balance_again_again * power_gamma_losses_term_again_again,
+                        torch.addcmul(
+                            torch.ops.aten.sigmoid_backward(
+                                g_logits_term_2_again * v_logits,
+                                probs_again_again,
+                            ),
+                            g_target_term_again,
+                            v_target,
+                        ),
+                    )
+                ),
+                balance_again_again * power_gamma_losses_term_2_again,
                 v_target,
-                torch.add(
-                    (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
-                        (
+                value=-1,
+            )
+            - torch.ops.aten.sigmoid_backward(
+                torch.addcmul(
+                    dlosses_term_again * (2 * target - 1),
+                    balance_again_again * g,
+                    torch.addcmul(
+                        v_logits * (
                             gamma
                             * entropies_again_again
-                            * g_target_term_again
+                            * g_logits_term_2_again
                             * power_gamma_losses_term_again_again
+                            * (2 * probs_again_again - 1)
+                            - power_gamma_losses_term_2_again
                         ),
-                        power_gamma_losses_term_2_again,
-                        logits,
-                        value=-1,
+                        2 * gamma * entropies_again_again * power_gamma_losses_term_again_again,
+                        v_target,
                     ),
-                    power_gamma_losses_term_2_again * logits,
-                    alpha=(1 - 2 * alpha if alpha >= 0 else 0),
                 ),
-            ),
-            balance_again_again,
+                probs_again_again,
+            )
+        )
+    if needs[2]:
+        c_target = torch.addcmul(
+            dlosses_term_again * (1 - 2 * probs_again_again),
+            g,
             torch.addcmul(
-                v_logits * torch.addcmul(
-                    power_gamma_losses_term_2_again * probs_again_again,
-                    1 - probs_again_again,
-                    torch.addcmul(
-                        power_gamma_losses_term_2_again,
-                        gamma * power_gamma_losses_term_again_again * probs_again_again,
-                        torch.addcmul(2 * entropies_again_again, g_logits_term_2_again, logits),
+                torch.addcmul(
+                    (2 * alpha - 1 if alpha >= 0 else 0) * g_logits_term_3_again * v_logits,
+                    v_target,
+                    torch.add(
+                        (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
+                            (
+                                gamma
+                                * entropies_again_again
+                                * g_target_term_again
+                                * power_gamma_losses_term_again_again
+                            ),
+                            power_gamma_losses_term_2_again,
+                            logits,
+                            value=-1,
+                        ),
+                        power_gamma_losses_term_2_again * logits,
+                        alpha=(1 - 2 * alpha if alpha >= 0 else 0),
                     ),
                 ),
-                gamma * g_target_term_again * power_gamma_losses_term_again_again * logits,
-                v_target,
+                balance_again_again,
+                torch.addcmul(
+                    v_logits * torch.addcmul(
+                        power_gamma_losses_term_2_again * probs_again_again,
+                        1 - probs_again_again,
+                        torch.addcmul(
+                            power_gamma_losses_term_2_again,
+                            gamma * power_gamma_losses_term_again_again * probs_again_again,
+                            torch.addcmul(2 * entropies_again_again, g_logits_term_2_again, logits),
+                        ),
+                    ),
+                    gamma * g_target_term_again * power_gamma_losses_term_again_again * logits,
+                    v_target,
+                ),
+                value=-1,
             ),
-            value=-1,
-        ),
-    )
+        )
     return (v_losses, c_logits, c_target)
 
 
@@ -642,7 +650,13 @@ class FocalNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

@@ -447,15 +447,18 @@ def focal_sum_double_backward(
         raise ValueError(f"focal_sum: alpha must be at most 1, got {alpha}")
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
-    v_loss, c_logits, c_target = _behind(v_logits, v_target, g, logits, target, alpha, gamma)
+    v_loss, c_logits, c_target = _behind(
+        v_logits, v_target, g, logits, target, alpha, gamma, (True,) * 3,
+    )
     return FocalSumSecond(
         v_loss.to(dtype), _restored(c_logits, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
+def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple:
     N = logits.shape[0]
+    v_loss = c_logits = c_target = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N)
     if v_target is None:
@@ -480,163 +483,168 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma) -> tuple:
     power_gamma_losses_term_again_again = losses_term_again_again ** (gamma - 1)
     power_gamma_losses_term_2_again = losses_term_again_again ** gamma
     g_logits_term_2_again = 1 - 2 * target
-    g_logits_term_3_again = torch.addcmul(
-        torch.ops.aten.sigmoid_backward(
-            (
-                gamma
-                * g_logits_term_2_again
-                * losses_entropies_again_again
-                * power_gamma_losses_term_again_again
-            ),
-            losses_probs_again_again,
-        ),
-        power_gamma_losses_term_2_again,
-        torch.addcmul(
-            losses_probs_again_again * (1 - target),
-            target,
-            1 - losses_probs_again_again,
-            value=-1,
-        ),
-    )
-    g_target_term_again = 1 - 2 * losses_probs_again_again
-    dg_target_term_2 = g * losses_balance_again_again * v_target
-    dg_logits_term_3 = g * losses_balance_again_again * v_logits
-    dlosses_term_again = gamma * torch.addcmul(
-        power_gamma_losses_term_again_again * torch.addcmul(
-            torch.addcmul(
-                dg_logits_term_3 * torch.addcmul(
-                    losses_probs_again_again * (1 - target),
-                    target,
-                    1 - losses_probs_again_again,
-                    value=-1,
-                ),
-                (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                losses_entropies_again_again * v_target,
-            ),
-            dg_target_term_2,
-            logits,
-            value=-1,
-        ),
-        (gamma - 1) * losses_entropies_again_again * losses_term_again_again ** (gamma - 2),
-        torch.addcmul(
+    if needs[0] or needs[2]:
+        g_logits_term_3_again = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
-                dg_logits_term_3 * g_logits_term_2_again,
-                losses_probs_again_again,
-            ),
-            dg_target_term_2,
-            g_target_term_again,
-        ),
-    )
-    v_loss = (
-        (g_logits_term_3_again * losses_balance_again_again * v_logits).sum()
-        + (
-            v_target * torch.add(
-                losses_balance_again_again * torch.addcmul(
-                    (
-                        gamma
-                        * g_target_term_again
-                        * losses_entropies_again_again
-                        * power_gamma_losses_term_again_again
-                    ),
-                    power_gamma_losses_term_2_again,
-                    logits,
-                    value=-1,
-                ),
-                losses_entropies_again_again * power_gamma_losses_term_2_again,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            )
-        ).sum()
-    )
-    c_logits = torch.addcmul(
-        torch.addcmul(
-            torch.ops.aten.sigmoid_backward(
-                torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term_again * (1 - 2 * target),
-                        dg_logits_term_3,
-                        torch.addcmul(
-                            power_gamma_losses_term_2_again,
-                            (
-                                gamma
-                                * g_logits_term_2_again
-                                * losses_entropies_again_again
-                                * power_gamma_losses_term_again_again
-                            ),
-                            1 - 2 * losses_probs_again_again,
-                        ),
-                    ),
-                    2 * gamma * dg_target_term_2 * losses_entropies_again_again,
-                    power_gamma_losses_term_again_again,
-                    value=-1,
+                (
+                    gamma
+                    * g_logits_term_2_again
+                    * losses_entropies_again_again
+                    * power_gamma_losses_term_again_again
                 ),
                 losses_probs_again_again,
             ),
+            power_gamma_losses_term_2_again,
             torch.addcmul(
-                1 - target - (logits <= 0).to(g.dtype),
-                torch.sigmoid(-abs_logits),
-                torch.sign(logits),
+                losses_probs_again_again * (1 - target),
+                target,
+                1 - losses_probs_again_again,
                 value=-1,
             ),
-            torch.addcmul(
-                gamma * power_gamma_losses_term_again_again * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(
-                        dg_logits_term_3 * g_logits_term_2_again,
-                        losses_probs_again_again,
+        )
+    g_target_term_again = 1 - 2 * losses_probs_again_again
+    if needs[1] or needs[2]:
+        dg_target_term_2 = g * losses_balance_again_again * v_target
+        dg_logits_term_3 = g * losses_balance_again_again * v_logits
+        dlosses_term_again = gamma * torch.addcmul(
+            power_gamma_losses_term_again_again * torch.addcmul(
+                torch.addcmul(
+                    dg_logits_term_3 * torch.addcmul(
+                        losses_probs_again_again * (1 - target),
+                        target,
+                        1 - losses_probs_again_again,
+                        value=-1,
                     ),
-                    dg_target_term_2,
-                    g_target_term_again,
+                    (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
+                    losses_entropies_again_again * v_target,
+                ),
+                dg_target_term_2,
+                logits,
+                value=-1,
+            ),
+            (gamma - 1) * losses_entropies_again_again * losses_term_again_again ** (gamma - 2),
+            torch.addcmul(
+                torch.ops.aten.sigmoid_backward(
+                    dg_logits_term_3 * g_logits_term_2_again,
+                    losses_probs_again_again,
+                ),
+                dg_target_term_2,
+                g_target_term_again,
+            ),
+        )
+    if needs[0]:
+        v_loss = (
+            (g_logits_term_3_again * losses_balance_again_again * v_logits).sum()
+            + (
+                v_target * torch.add(
+                    losses_balance_again_again * torch.addcmul(
+                        (
+                            gamma
+                            * g_target_term_again
+                            * losses_entropies_again_again
+                            * power_gamma_losses_term_again_again
+                        ),
+                        power_gamma_losses_term_2_again,
+                        logits,
+                        value=-1,
+                    ),
+                    losses_entropies_again_again * power_gamma_losses_term_2_again,
+                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+                )
+            ).sum()
+        )
+    if needs[1]:
+        c_logits = torch.addcmul(
+            torch.addcmul(
+                torch.ops.aten.sigmoid_backward(
+                    torch.addcmul(
+                        torch.addcmul(
+                            dlosses_term_again * (1 - 2 * target),
+                            dg_logits_term_3,
+                            torch.addcmul(
+                                power_gamma_losses_term_2_again,
+                                (
+                                    gamma
+                                    * g_logits_term_2_again
+                                    * losses_entropies_again_again
+                                    * power_gamma_losses_term_again_again
+                                ),
+                                1 - 2 * losses_probs_again_again,
+                            ),
+                        ),
+                        2 * gamma * dg_target_term_2 * losses_entropies_again_again,
+                        power_gamma_losses_term_again_again,
+                        value=-1,
+                    ),
+                    losses_probs_again_again,
+                ),
+                torch.addcmul(
+                    1 - target - (logits <= 0).to(g.dtype),
+                    torch.sigmoid(-abs_logits),
+                    torch.sign(logits),
+                    value=-1,
+                ),
+                torch.addcmul(
+                    gamma * power_gamma_losses_term_again_again * torch.addcmul(
+                        torch.ops.aten.sigmoid_backward(
+                            dg_logits_term_3 * g_logits_term_2_again,
+                            losses_probs_again_again,
+                        ),
+                        dg_target_term_2,
+                        g_target_term_again,
+                    ),
+                    (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
+                    power_gamma_losses_term_2_again * v_target,
+                ),
+            ),
+            dg_target_term_2,
+            power_gamma_losses_term_2_again,
+            value=-1,
+        )
+    if needs[2]:
+        c_target = torch.addcmul(
+            torch.addcmul(
+                torch.addcmul(
+                    dlosses_term_again * (1 - 2 * losses_probs_again_again),
+                    logits,
+                    torch.addcmul(
+                        (
+                            g * (1 - 2 * alpha) if alpha >= 0 else g.new_full((), 0)
+                        ) * (power_gamma_losses_term_2_again * v_target),
+                        gamma * dg_target_term_2 * g_target_term_again,
+                        power_gamma_losses_term_again_again,
+                        value=-1,
+                    ),
                 ),
                 (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                power_gamma_losses_term_2_again * v_target,
-            ),
-        ),
-        dg_target_term_2,
-        power_gamma_losses_term_2_again,
-        value=-1,
-    )
-    c_target = torch.addcmul(
-        torch.addcmul(
-            torch.addcmul(
-                dlosses_term_again * (1 - 2 * losses_probs_again_again),
-                logits,
                 torch.addcmul(
-                    (
-                        g * (1 - 2 * alpha) if alpha >= 0 else g.new_full((), 0)
-                    ) * (power_gamma_losses_term_2_again * v_target),
-                    gamma * dg_target_term_2 * g_target_term_again,
-                    power_gamma_losses_term_again_again,
-                    value=-1,
-                ),
-            ),
-            (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-            torch.addcmul(
-                g_logits_term_3_again * v_logits,
-                v_target,
-                torch.addcmul(
-                    (
-                        gamma
-                        * g_target_term_again
-                        * losses_entropies_again_again
-                        * power_gamma_losses_term_again_again
+                    g_logits_term_3_again * v_logits,
+                    v_target,
+                    torch.addcmul(
+                        (
+                            gamma
+                            * g_target_term_again
+                            * losses_entropies_again_again
+                            * power_gamma_losses_term_again_again
+                        ),
+                        power_gamma_losses_term_2_again,
+                        logits,
+                        value=-1,
                     ),
-                    power_gamma_losses_term_2_again,
-                    logits,
-                    value=-1,
                 ),
             ),
-        ),
-        dg_logits_term_3,
-        torch.addcmul(
-            power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
-            losses_probs_again_again,
+            dg_logits_term_3,
             torch.addcmul(
-                power_gamma_losses_term_2_again,
-                gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
-                torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
+                power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
+                losses_probs_again_again,
+                torch.addcmul(
+                    power_gamma_losses_term_2_again,
+                    gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
+                    torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
+                ),
             ),
-        ),
-        value=-1,
-    )
+            value=-1,
+        )
     return (v_loss, c_logits, c_target)
 
 
@@ -679,7 +687,7 @@ class FocalSumGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

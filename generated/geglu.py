@@ -235,43 +235,50 @@ def geglu_double_backward(
     v_gate, v_x, g, gate, x = _single(v_gate, v_x, g, gate, x)
     if len(N_dims) != 1:
         v_gate, v_x, g, gate, x = _merged(0, 0, v_gate, v_x, g, gate, x)
-    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x)
+    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, (True,) * 3)
     return GEGLUSecond(
         _restored(v_y, 0, N_dims).to(dtype), _restored(c_gate, 0, N_dims).to(dtype),
         _restored(c_x, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_gate, v_x, g, gate, x) -> tuple:
+def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_gate = c_x = None
     if v_gate is None:
         v_gate = g.new_full((), 0).expand(N)
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    if needs[0] or needs[1]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     erf_gate_2 = torch.erf(math.sqrt(2) / 2 * gate)
-    g_gate_term_again = torch.add(
-        erf_gate_2 + 1,
-        torch.exp(-gate ** 2 / 2) * gate,
-        alpha=math.sqrt(2 / math.pi),
-    )
-    erf_gate_plus_1_again = erf_gate_2 + 1
-    dg_x_whole = v_x / 2
+    if needs[0] or needs[2]:
+        g_gate_term_again = torch.add(
+            erf_gate_2 + 1,
+            torch.exp(-gate ** 2 / 2) * gate,
+            alpha=math.sqrt(2 / math.pi),
+        )
+    if needs[0] or needs[1]:
+        erf_gate_plus_1_again = erf_gate_2 + 1
+        dg_x_whole = v_x / 2
     dg_gate_whole = v_gate / 2
-    v_y = torch.addcmul(
-        dg_gate_whole * g_gate_term_again * x,
-        dg_x_whole * erf_gate_plus_1_again,
-        gate,
-    )
-    c_gate = g * torch.add(
-        dg_x_whole * erf_gate_plus_1_again,
-        torch.exp(-gate ** 2 / 2) * torch.addcmul(
-            dg_x_whole * gate,
-            dg_gate_whole * x,
-            2 - gate ** 2,
-        ),
-        alpha=math.sqrt(2 / math.pi),
-    )
-    c_x = dg_gate_whole * g_gate_term_again * g
+    if needs[0]:
+        v_y = torch.addcmul(
+            dg_gate_whole * g_gate_term_again * x,
+            dg_x_whole * erf_gate_plus_1_again,
+            gate,
+        )
+    if needs[1]:
+        c_gate = g * torch.add(
+            dg_x_whole * erf_gate_plus_1_again,
+            torch.exp(-gate ** 2 / 2) * torch.addcmul(
+                dg_x_whole * gate,
+                dg_gate_whole * x,
+                2 - gate ** 2,
+            ),
+            alpha=math.sqrt(2 / math.pi),
+        )
+    if needs[2]:
+        c_x = dg_gate_whole * g_gate_term_again * g
     return (v_y, c_gate, c_x)
 
 
@@ -314,7 +321,7 @@ class GEGLUGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -190,21 +190,24 @@ def gelu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUSecond:
     v_x, g, x = _single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x)
+    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
     return GELUSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x) -> tuple:
+def _behind(v_x, g, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     dg_x_whole = v_x / 2
-    v_y = dg_x_whole * torch.add(
-        torch.erf(math.sqrt(2) / 2 * x) + 1,
-        torch.exp(-x ** 2 / 2) * x,
-        alpha=math.sqrt(2 / math.pi),
-    )
-    c_x = math.sqrt(2 / math.pi) * (dg_x_whole * torch.exp(-x ** 2 / 2) * g * (2 - x ** 2))
+    if needs[0]:
+        v_y = dg_x_whole * torch.add(
+            torch.erf(math.sqrt(2) / 2 * x) + 1,
+            torch.exp(-x ** 2 / 2) * x,
+            alpha=math.sqrt(2 / math.pi),
+        )
+    if needs[1]:
+        c_x = math.sqrt(2 / math.pi) * (dg_x_whole * torch.exp(-x ** 2 / 2) * g * (2 - x ** 2))
     return (v_y, c_x)
 
 
@@ -247,7 +250,7 @@ class GELUGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

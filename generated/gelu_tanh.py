@@ -208,35 +208,39 @@ def gelu_tanh_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> GELUTanhSeco
     v_x, g, x = _single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x)
+    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
     return GELUTanhSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x) -> tuple:
+def _behind(v_x, g, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     t_again_again = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
-    g_x_term_2_again = 0.134145 * x ** 2 + 1
+    if needs[1]:
+        g_x_term_2_again = 0.134145 * x ** 2 + 1
     dg_x_whole = v_x / 2
-    v_y = dg_x_whole * (
-        t_again_again
-        + torch.ops.aten.tanh_backward(
-            math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)),
+    if needs[0]:
+        v_y = dg_x_whole * (
+            t_again_again
+            + torch.ops.aten.tanh_backward(
+                math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)),
+                t_again_again,
+            )
+            + 1
+        )
+    if needs[1]:
+        c_x = torch.ops.aten.tanh_backward(
+            math.sqrt(2 / math.pi) * (
+                dg_x_whole * g * torch.addcmul(
+                    torch.add(g_x_term_2_again, x ** 2, alpha=0.26829),
+                    1 - 2 * math.sqrt(2 / math.pi) * (g_x_term_2_again * t_again_again * x),
+                    0.134145 * x ** 2 + 1,
+                )
+            ),
             t_again_again,
         )
-        + 1
-    )
-    c_x = torch.ops.aten.tanh_backward(
-        math.sqrt(2 / math.pi) * (
-            dg_x_whole * g * torch.addcmul(
-                torch.add(g_x_term_2_again, x ** 2, alpha=0.26829),
-                1 - 2 * math.sqrt(2 / math.pi) * (g_x_term_2_again * t_again_again * x),
-                0.134145 * x ** 2 + 1,
-            )
-        ),
-        t_again_again,
-    )
     return (v_y, c_x)
 
 
@@ -279,7 +283,7 @@ class GELUTanhGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -485,8 +485,10 @@ def group_norm_double_backward(
             f"group_norm: grouped splits C into G x K, but C is not groups * K where C = {C}, G = "
             f"{groups}, K = {K}"
         )
-    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, (True,) * 4,
+    )
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 5)
     dgain = dgain + c_gain
     return GroupNormSecond(
         _restored(v_y, 2, S_dims).to(dtype), _restored(dx, 2, S_dims).to(dtype), dgain.to(dtype),
@@ -494,110 +496,127 @@ def group_norm_double_backward(
     )
 
 
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = g.shape[2]
+    v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(C)
-    sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
-    g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
-    g_x_sum = (
-        gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
-    ).sum(2, keepdim=True)
-    g_x_term = (
-        torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
-        - g_xhat.sum((2, 3), keepdim=True) / K / S
-    )
-    sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
-    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    v_y = (
-        (
-            gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
-                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
-            )
-        ).flatten(1, 2)
-        + (
+    if needs[0] or needs[3]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(C)
+    if needs[1] or needs[2] or needs[3]:
+        sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
+    if needs[2]:
+        g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
+    if needs[2] or needs[3]:
+        g_x_sum = (
+            gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
+        ).sum(2, keepdim=True)
+    if needs[2]:
+        g_x_term = (
+            torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
+            - g_xhat.sum((2, 3), keepdim=True) / K / S
+        )
+    if needs[0] or needs[1]:
+        sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
+    if needs[0] or needs[1] or needs[3]:
+        sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    if needs[0]:
+        v_y = (
+            (
+                gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
+                    v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
+                )
+            ).flatten(1, 2)
+            + (
+                (
+                    v_gain.unflatten(0, (groups, K))[:, :, None]
+                    - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+                ) * xhat
+            ).flatten(1, 2)
+            + v_bias[:, None]
+        )
+    if needs[1]:
+        c_gain = (
+            (
+                inv_std * g.unflatten(1, (groups, K)) * (
+                    v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
+                )
+            ).sum((0, 3)).flatten(0, 1)
+            - (
+                sum_v_x_xhat[:, :, :, 0] * inv_std[:, :, :, 0] * sum_dy_xhat
+            ).sum(0).flatten(0, 1) / K / S
+        )
+    if needs[2]:
+        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+    if needs[3]:
+        c_xhat = torch.addcmul(
             (
                 v_gain.unflatten(0, (groups, K))[:, :, None]
                 - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
-            ) * xhat
-        ).flatten(1, 2)
-        + v_bias[:, None]
-    )
-    c_gain = (
-        (
-            inv_std * g.unflatten(1, (groups, K)) * (
-                v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
-            )
-        ).sum((0, 3)).flatten(0, 1)
-        - (
-            sum_v_x_xhat[:, :, :, 0] * inv_std[:, :, :, 0] * sum_dy_xhat
-        ).sum(0).flatten(0, 1) / K / S
-    )
-    c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    c_xhat = torch.addcmul(
-        (
-            v_gain.unflatten(0, (groups, K))[:, :, None]
-            - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
-        ) * g.unflatten(1, (groups, K)),
-        g_x_sum * inv_std / K / S,
-        v_x.unflatten(1, (groups, K)),
-        value=-1,
-    )
+            ) * g.unflatten(1, (groups, K)),
+            g_x_sum * inv_std / K / S,
+            v_x.unflatten(1, (groups, K)),
+            value=-1,
+        )
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = inv_std.shape[0]
     C = gain.shape[0]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = xhat.shape[3]
+    dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C, S)
-    if c_inv_std is None:
-        c_inv_std = gain.new_full((), 0).expand(N, groups, 1, 1)
-    if c_xhat is None:
-        c_xhat = gain.new_full((), 0).expand(N, groups, K, S)
-    dx = (
-        inv_std * (
-            torch.addcmul(
+    if needs[0]:
+        if c_inv_std is None:
+            c_inv_std = gain.new_full((), 0).expand(N, groups, 1, 1)
+        if c_xhat is None:
+            c_xhat = gain.new_full((), 0).expand(N, groups, K, S)
+        dx = (
+            inv_std * (
                 torch.addcmul(
-                    c_xhat,
-                    gain.unflatten(0, (groups, K))[:, :, None],
-                    c_y.unflatten(1, (groups, K)),
-                ),
-                torch.addcmul(
-                    (
-                        xhat * torch.addcmul(
-                            c_xhat,
-                            gain.unflatten(0, (groups, K))[:, :, None],
-                            c_y.unflatten(1, (groups, K)),
-                        )
-                    ).sum((2, 3), keepdim=True),
-                    c_inv_std,
-                    inv_std,
-                ) / K / S,
-                xhat,
-                value=-1,
+                    torch.addcmul(
+                        c_xhat,
+                        gain.unflatten(0, (groups, K))[:, :, None],
+                        c_y.unflatten(1, (groups, K)),
+                    ),
+                    torch.addcmul(
+                        (
+                            xhat * torch.addcmul(
+                                c_xhat,
+                                gain.unflatten(0, (groups, K))[:, :, None],
+                                c_y.unflatten(1, (groups, K)),
+                            )
+                        ).sum((2, 3), keepdim=True),
+                        c_inv_std,
+                        inv_std,
+                    ) / K / S,
+                    xhat,
+                    value=-1,
+                )
+                - (
+                    c_xhat.sum((2, 3), keepdim=True)
+                    + (
+                        gain.unflatten(0, (groups, K))[:, :, None] * c_y.unflatten(1, (groups, K))
+                    ).sum((2, 3), keepdim=True)
+                ) / K / S
             )
-            - (
-                c_xhat.sum((2, 3), keepdim=True)
-                + (
-                    gain.unflatten(0, (groups, K))[:, :, None] * c_y.unflatten(1, (groups, K))
-                ).sum((2, 3), keepdim=True)
-            ) / K / S
-        )
-    ).flatten(1, 2)
-    dgain = (c_y.unflatten(1, (groups, K)) * xhat).sum((0, 3)).flatten(0, 1)
-    dbias = c_y.sum((0, 2))
+        ).flatten(1, 2)
+    if needs[1]:
+        dgain = (c_y.unflatten(1, (groups, K)) * xhat).sum((0, 3)).flatten(0, 1)
+    if needs[2]:
+        dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
 
 
@@ -635,35 +654,42 @@ def _plain_backward(dy, inv_std, xhat) -> tuple:
     return (dx, None, None)
 
 
-def _plain_behind(v_x, g, inv_std, xhat) -> tuple:
+def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = g.shape[2]
+    v_y = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C, S)
-    g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    g_x_term = (
-        torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
-        - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
-    )
-    sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    v_y = (
-        (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
-        - (sum_v_x_xhat * inv_std * xhat).flatten(1, 2) / K / S
-        - (
-            inv_std[:, :, :, 0] * v_x.unflatten(1, (groups, K)).sum(
-                (2, 3),
-                keepdim=True,
-            )[:, :, :, 0]
-        ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
-    )
-    c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    c_xhat = (
-        -g_x_sum * inv_std / K / S * v_x.unflatten(1, (groups, K))
-        - sum_v_x_xhat * inv_std / K / S * g.unflatten(1, (groups, K))
-    )
+    if needs[1] or needs[2]:
+        g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    if needs[1]:
+        g_x_term = (
+            torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
+            - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
+        )
+    if needs[0] or needs[2]:
+        sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+    if needs[0]:
+        v_y = (
+            (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
+            - (sum_v_x_xhat * inv_std * xhat).flatten(1, 2) / K / S
+            - (
+                inv_std[:, :, :, 0] * v_x.unflatten(1, (groups, K)).sum(
+                    (2, 3),
+                    keepdim=True,
+                )[:, :, :, 0]
+            ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
+        )
+    if needs[1]:
+        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+    if needs[2]:
+        c_xhat = (
+            -g_x_sum * inv_std / K / S * v_x.unflatten(1, (groups, K))
+            - sum_v_x_xhat * inv_std / K / S * g.unflatten(1, (groups, K))
+        )
     return (v_y, c_inv_std, c_xhat)
 
 
@@ -713,10 +739,14 @@ class GroupNormFunction(torch.autograd.Function):
             y, inv_std, xhat = _plain_forward(x, groups, eps)
             ctx.save_for_backward(inv_std, xhat)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, inv_std, xhat)
         result = _forward(x, gain, bias, groups, eps)
         ctx.save_for_backward(result.gain, result.inv_std, result.xhat)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
@@ -726,7 +756,13 @@ class GroupNormFunction(torch.autograd.Function):
             if ctx.plain:
                 gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -770,9 +806,15 @@ class GroupNormGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

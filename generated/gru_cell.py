@@ -700,11 +700,11 @@ def gru_cell_double_backward(
         )
     v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate = _behind(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-        proposed, reset, update, candidate,
+        proposed, reset, update, candidate, (True,) * 9,
     )
     dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
         None, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed,
-        reset, update, candidate,
+        reset, update, candidate, (True,) * 6,
     )
     dx = dx + c_x
     dh = dh + c_h
@@ -720,101 +720,139 @@ def gru_cell_double_backward(
 @_uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-    proposed, reset, update, candidate,
+    proposed, reset, update, candidate, needs,
 ) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     Gate = 3
     H = g.shape[1]
     P = weight_ih.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g.new_full((), 0).expand(P, K)
-    if v_weight_hh is None:
-        v_weight_hh = g.new_full((), 0).expand(P, H)
-    if v_bias_ih is None:
-        v_bias_ih = g.new_full((), 0).expand(P)
-    if v_bias_hh is None:
-        v_bias_hh = g.new_full((), 0).expand(P)
-    g_candidate_term = 1 - update
-    g_candidate = g * g_candidate_term
-    g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-    g_update = g * (h - candidate)
-    g_to_update = g_candidate_term * g_update * update
-    g_reset = g_to_candidate * proposed
-    g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    g_from_state = g.new_zeros(N, Gate, H)
-    g_from_state.select(1, 0).add_(g_to_reset)
-    g_from_state.select(1, 1).add_(g_to_update)
-    g_from_state.select(1, 2).add_(g_to_candidate * reset)
-    g_from_state_term = g_from_state.flatten(1, 2)
-    g_from_input = g.new_zeros(N, Gate, H)
-    g_from_input.select(1, 0).add_(g_to_reset)
-    g_from_input.select(1, 1).add_(g_to_update)
-    g_from_input.select(1, 2).add_(g_to_candidate)
-    g_from_input_term = g_from_input.flatten(1, 2)
-    g_to_candidate_again = torch.ops.aten.tanh_backward(g * (1 - update), candidate)
-    h_minus_candidate_again = h - candidate
-    c_weight_hh = g_from_state_term.mT @ v_h
-    c_x = g_from_input_term @ v_weight_ih
-    c_weight_ih = g_from_input_term.mT @ v_x
-    dg_from_input_term = torch.addmm(torch.addmm(v_bias_ih, x, v_weight_ih.mT), v_x, weight_ih.mT)
-    sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-    dg_from_state_term = torch.addmm(torch.addmm(v_bias_hh, h, v_weight_hh.mT), v_h, weight_hh.mT)
-    sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
-    sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
-    dg_to_update = (
-        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
-        + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
-    )
-    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
-    dg_to_candidate = torch.addcmul(
-        dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
-        reset,
-        torch.addcmul(
+    v_y = c_weight_hh = c_x = c_weight_ih = c_h = c_proposed = c_reset = c_update = c_candidate = None
+    if needs[0] or needs[3] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_h is None:
+            v_h = g.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_weight_ih is None:
+            v_weight_ih = g.new_full((), 0).expand(P, K)
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_weight_hh is None:
+            v_weight_hh = g.new_full((), 0).expand(P, H)
+        if v_bias_ih is None:
+            v_bias_ih = g.new_full((), 0).expand(P)
+        if v_bias_hh is None:
+            v_bias_hh = g.new_full((), 0).expand(P)
+    if needs[4] or needs[1] or needs[3] or needs[2]:
+        g_candidate_term = 1 - update
+        g_candidate = g * g_candidate_term
+        g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
+        g_update = g * (h - candidate)
+        g_to_update = g_candidate_term * g_update * update
+        g_reset = g_to_candidate * proposed
+        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+    if needs[4] or needs[2]:
+        g_from_state = g.new_zeros(N, Gate, H)
+        g_from_state.select(1, 0).add_(g_to_reset)
+        g_from_state.select(1, 1).add_(g_to_update)
+        g_from_state.select(1, 2).add_(g_to_candidate * reset)
+        g_from_state_term = g_from_state.flatten(1, 2)
+    if needs[1] or needs[3]:
+        g_from_input = g.new_zeros(N, Gate, H)
+        g_from_input.select(1, 0).add_(g_to_reset)
+        g_from_input.select(1, 1).add_(g_to_update)
+        g_from_input.select(1, 2).add_(g_to_candidate)
+        g_from_input_term = g_from_input.flatten(1, 2)
+    if needs[5] or needs[6]:
+        g_to_candidate_again = torch.ops.aten.tanh_backward(g * (1 - update), candidate)
+    if needs[0] or needs[7]:
+        h_minus_candidate_again = h - candidate
+    if needs[4]:
+        c_weight_hh = g_from_state_term.mT @ v_h
+    if needs[1]:
+        c_x = g_from_input_term @ v_weight_ih
+    if needs[3]:
+        c_weight_ih = g_from_input_term.mT @ v_x
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        dg_from_input_term = torch.addmm(
+            torch.addmm(v_bias_ih, x, v_weight_ih.mT),
+            v_x,
+            weight_ih.mT,
+        )
+    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        dg_from_state_term = torch.addmm(
+            torch.addmm(v_bias_hh, h, v_weight_hh.mT),
+            v_h,
+            weight_hh.mT,
+        )
+    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
+    if needs[0] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
+    if needs[0] or needs[2] or needs[7] or needs[8]:
+        dg_to_update = (
+            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
+            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
+        )
+    if needs[0] or needs[2] or needs[8]:
+        dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    if needs[0] or needs[7] or needs[8]:
+        dg_to_candidate = torch.addcmul(
+            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
+            reset,
+            torch.addcmul(
+                sum_dg_from_state_term,
+                proposed * (1 - reset),
+                sum_dg_from_input_term + sum_dg_from_state_term_2,
+            ),
+        )
+    if needs[0] or needs[7]:
+        dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
+    if needs[0]:
+        v_y = torch.addcmul(
+            torch.addcmul(dg_update * h_minus_candidate_again, update, v_h),
+            dg_candidate,
+            1 - update,
+        )
+    if needs[2]:
+        c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
+    if needs[5]:
+        c_proposed = torch.ops.aten.sigmoid_backward(
+            g_to_candidate_again * (sum_dg_from_input_term + sum_dg_from_state_term_2),
+            reset,
+        )
+    if needs[6]:
+        c_reset = g_to_candidate_again * torch.addcmul(
             sum_dg_from_state_term,
-            proposed * (1 - reset),
+            proposed * (1 - 2 * reset),
             sum_dg_from_input_term + sum_dg_from_state_term_2,
-        ),
-    )
-    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
-    v_y = torch.addcmul(
-        torch.addcmul(dg_update * h_minus_candidate_again, update, v_h),
-        dg_candidate,
-        1 - update,
-    )
-    c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
-    c_proposed = torch.ops.aten.sigmoid_backward(
-        g_to_candidate_again * (sum_dg_from_input_term + sum_dg_from_state_term_2),
-        reset,
-    )
-    c_reset = g_to_candidate_again * torch.addcmul(
-        sum_dg_from_state_term,
-        proposed * (1 - 2 * reset),
-        sum_dg_from_input_term + sum_dg_from_state_term_2,
-    )
-    c_update = g * (
-        torch.addcmul(v_h, dg_to_update * h_minus_candidate_again, 1 - 2 * update) - dg_candidate
-    )
-    c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+        )
+    if needs[7]:
+        c_update = g * (
+            torch.addcmul(v_h, dg_to_update * h_minus_candidate_again, 1 - 2 * update) - dg_candidate
+        )
+    if needs[8]:
+        c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
 @_uncast
 def _pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
-    update, candidate,
+    update, candidate, needs,
 ) -> tuple:
     N = x.shape[0]
     Gate = 3
     H = h.shape[1]
+    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, H)
-    if c_proposed is None:
-        c_proposed = x.new_full((), 0).expand(N, H)
+    if needs[1] or needs[3] or needs[5]:
+        if c_proposed is None:
+            c_proposed = x.new_full((), 0).expand(N, H)
     if c_reset is None:
         c_reset = x.new_full((), 0).expand(N, H)
     if c_update is None:
@@ -829,22 +867,30 @@ def _pullback(
     dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dfrom_state = x.new_zeros(N, Gate, H)
-    dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
-    dfrom_state.select(1, 0).add_(dto_reset)
-    dfrom_state.select(1, 1).add_(dto_update)
-    dfrom_state_term = dfrom_state.flatten(1, 2)
-    dweight_hh = dfrom_state_term.mT @ h
-    dbias_hh = dfrom_state_term.sum(0)
-    dfrom_input = x.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 0).add_(dto_reset)
-    dfrom_input.select(1, 1).add_(dto_update)
-    dfrom_input.select(1, 2).add_(dto_candidate)
-    dfrom_input_term = dfrom_input.flatten(1, 2)
-    dx = dfrom_input_term @ weight_ih
-    dweight_ih = dfrom_input_term.mT @ x
-    dbias_ih = dfrom_input_term.sum(0)
-    dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
+    if needs[1] or needs[3] or needs[5]:
+        dfrom_state = x.new_zeros(N, Gate, H)
+        dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
+        dfrom_state.select(1, 0).add_(dto_reset)
+        dfrom_state.select(1, 1).add_(dto_update)
+        dfrom_state_term = dfrom_state.flatten(1, 2)
+    if needs[3]:
+        dweight_hh = dfrom_state_term.mT @ h
+    if needs[5]:
+        dbias_hh = dfrom_state_term.sum(0)
+    if needs[0] or needs[2] or needs[4]:
+        dfrom_input = x.new_zeros(N, Gate, H)
+        dfrom_input.select(1, 0).add_(dto_reset)
+        dfrom_input.select(1, 1).add_(dto_update)
+        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input_term = dfrom_input.flatten(1, 2)
+    if needs[0]:
+        dx = dfrom_input_term @ weight_ih
+    if needs[2]:
+        dweight_ih = dfrom_input_term.mT @ x
+    if needs[4]:
+        dbias_ih = dfrom_input_term.sum(0)
+    if needs[1]:
+        dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -904,108 +950,39 @@ def _plain_backward(
 @_uncast
 def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
-    candidate,
+    candidate, needs,
 ) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     Gate = 3
     H = g.shape[1]
     P = weight_ih.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g.new_full((), 0).expand(P, K)
-    if v_weight_hh is None:
-        v_weight_hh = g.new_full((), 0).expand(P, H)
-    g_candidate_term = 1 - update
-    g_candidate = g * g_candidate_term
-    g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-    h_minus_candidate = h - candidate
-    g_update = g * h_minus_candidate
-    g_to_update = g_candidate_term * g_update * update
-    g_reset = g_to_candidate * proposed
-    g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    c_weight_hh = torch.addcmul(
-        torch.addcmul(
-            torch.nn.functional.one_hot(
-                g.new_tensor(0, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None] * g_to_reset[:, None],
-            torch.nn.functional.one_hot(
-                g.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None],
-            g_to_update[:, None],
-        ),
-        torch.nn.functional.one_hot(
-            g.new_tensor(2, dtype=torch.long),
-            Gate,
-        ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-        reset[:, None],
-    ).flatten(1, 2).mT @ v_h
-    c_x = torch.addcmul(
-        torch.addcmul(
-            torch.nn.functional.one_hot(
-                g.new_tensor(2, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-            torch.nn.functional.one_hot(
-                g.new_tensor(0, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None],
-            g_to_reset[:, None],
-        ),
-        torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
-        g_to_update[:, None],
-    ).flatten(1, 2) @ v_weight_ih
-    c_weight_ih = torch.addcmul(
-        torch.addcmul(
-            torch.nn.functional.one_hot(
-                g.new_tensor(2, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-            torch.nn.functional.one_hot(
-                g.new_tensor(0, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None],
-            g_to_reset[:, None],
-        ),
-        torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
-        g_to_update[:, None],
-    ).flatten(1, 2).mT @ v_x
-    dg_from_input = (
-        (x @ v_weight_ih.mT).unflatten(1, (Gate, H))
-        + (v_x @ weight_ih.mT).unflatten(1, (Gate, H))
-    )
-    sum_dg_from_input = dg_from_input.select(1, 0)
-    dg_from_state = (
-        (h @ v_weight_hh.mT).unflatten(1, (Gate, H))
-        + (v_h @ weight_hh.mT).unflatten(1, (Gate, H))
-    )
-    sum_dg_from_state_2 = dg_from_state.select(1, 0)
-    sum_dg_from_state = dg_from_state.select(1, 2)
-    dg_to_update = dg_from_input.select(1, 1) + dg_from_state.select(1, 1)
-    dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
-    dg_to_candidate = torch.addcmul(
-        dg_from_input.select(1, 2),
-        reset,
-        torch.addcmul(
-            sum_dg_from_state,
-            proposed * (1 - reset),
-            sum_dg_from_input + sum_dg_from_state_2,
-        ),
-    )
-    dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
-    v_y = torch.addcmul(
-        torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-        dg_candidate,
-        1 - update,
-    )
-    c_h = torch.addmm(
-        dg_update * g,
-        torch.addcmul(
+    v_y = c_weight_hh = c_x = c_weight_ih = c_h = c_proposed = c_reset = c_update = c_candidate = None
+    if needs[0] or needs[3] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_h is None:
+            v_h = g.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_weight_ih is None:
+            v_weight_ih = g.new_full((), 0).expand(P, K)
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_weight_hh is None:
+            v_weight_hh = g.new_full((), 0).expand(P, H)
+    if needs[4] or needs[1] or needs[3] or needs[2] or needs[5] or needs[6]:
+        g_candidate_term = 1 - update
+        g_candidate = g * g_candidate_term
+        g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
+    if needs[0] or needs[4] or needs[1] or needs[3] or needs[2] or needs[7]:
+        h_minus_candidate = h - candidate
+    if needs[4] or needs[1] or needs[3] or needs[2]:
+        g_update = g * h_minus_candidate
+        g_to_update = g_candidate_term * g_update * update
+        g_reset = g_to_candidate * proposed
+        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+    if needs[4]:
+        c_weight_hh = torch.addcmul(
             torch.addcmul(
                 torch.nn.functional.one_hot(
                     g.new_tensor(0, dtype=torch.long),
@@ -1022,37 +999,134 @@ def _plain_behind(
                 Gate,
             ).to(g.dtype)[:, None] * g_to_candidate[:, None],
             reset[:, None],
-        ).flatten(1, 2),
-        v_weight_hh,
-    )
-    c_proposed = torch.ops.aten.sigmoid_backward(
-        g_to_candidate * (sum_dg_from_input + sum_dg_from_state_2),
-        reset,
-    )
-    c_reset = g_to_candidate * torch.addcmul(
-        sum_dg_from_state,
-        proposed * (1 - 2 * reset),
-        sum_dg_from_input + sum_dg_from_state_2,
-    )
-    c_update = g * (
-        torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update) - dg_candidate
-    )
-    c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+        ).flatten(1, 2).mT @ v_h
+    if needs[1]:
+        c_x = torch.addcmul(
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+                torch.nn.functional.one_hot(
+                    g.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None],
+                g_to_reset[:, None],
+            ),
+            torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
+            g_to_update[:, None],
+        ).flatten(1, 2) @ v_weight_ih
+    if needs[3]:
+        c_weight_ih = torch.addcmul(
+            torch.addcmul(
+                torch.nn.functional.one_hot(
+                    g.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+                torch.nn.functional.one_hot(
+                    g.new_tensor(0, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None],
+                g_to_reset[:, None],
+            ),
+            torch.nn.functional.one_hot(g.new_tensor(1, dtype=torch.long), Gate).to(g.dtype)[:, None],
+            g_to_update[:, None],
+        ).flatten(1, 2).mT @ v_x
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        dg_from_input = (
+            (x @ v_weight_ih.mT).unflatten(1, (Gate, H))
+            + (v_x @ weight_ih.mT).unflatten(1, (Gate, H))
+        )
+    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_input = dg_from_input.select(1, 0)
+    if needs[0] or needs[2] or needs[5] or needs[6] or needs[7] or needs[8]:
+        dg_from_state = (
+            (h @ v_weight_hh.mT).unflatten(1, (Gate, H))
+            + (v_h @ weight_hh.mT).unflatten(1, (Gate, H))
+        )
+    if needs[0] or needs[5] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_state_2 = dg_from_state.select(1, 0)
+    if needs[0] or needs[6] or needs[7] or needs[8]:
+        sum_dg_from_state = dg_from_state.select(1, 2)
+    if needs[0] or needs[2] or needs[7] or needs[8]:
+        dg_to_update = dg_from_input.select(1, 1) + dg_from_state.select(1, 1)
+    if needs[0] or needs[2] or needs[8]:
+        dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    if needs[0] or needs[7] or needs[8]:
+        dg_to_candidate = torch.addcmul(
+            dg_from_input.select(1, 2),
+            reset,
+            torch.addcmul(
+                sum_dg_from_state,
+                proposed * (1 - reset),
+                sum_dg_from_input + sum_dg_from_state_2,
+            ),
+        )
+    if needs[0] or needs[7]:
+        dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
+    if needs[0]:
+        v_y = torch.addcmul(
+            torch.addcmul(dg_update * h_minus_candidate, update, v_h),
+            dg_candidate,
+            1 - update,
+        )
+    if needs[2]:
+        c_h = torch.addmm(
+            dg_update * g,
+            torch.addcmul(
+                torch.addcmul(
+                    torch.nn.functional.one_hot(
+                        g.new_tensor(0, dtype=torch.long),
+                        Gate,
+                    ).to(g.dtype)[:, None] * g_to_reset[:, None],
+                    torch.nn.functional.one_hot(
+                        g.new_tensor(1, dtype=torch.long),
+                        Gate,
+                    ).to(g.dtype)[:, None],
+                    g_to_update[:, None],
+                ),
+                torch.nn.functional.one_hot(
+                    g.new_tensor(2, dtype=torch.long),
+                    Gate,
+                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
+                reset[:, None],
+            ).flatten(1, 2),
+            v_weight_hh,
+        )
+    if needs[5]:
+        c_proposed = torch.ops.aten.sigmoid_backward(
+            g_to_candidate * (sum_dg_from_input + sum_dg_from_state_2),
+            reset,
+        )
+    if needs[6]:
+        c_reset = g_to_candidate * torch.addcmul(
+            sum_dg_from_state,
+            proposed * (1 - 2 * reset),
+            sum_dg_from_input + sum_dg_from_state_2,
+        )
+    if needs[7]:
+        c_update = g * (
+            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update) - dg_candidate
+        )
+    if needs[8]:
+        c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
 @_uncast
 def _plain_pullback(
     c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
-    update, candidate,
+    update, candidate, needs,
 ) -> tuple:
     N = x.shape[0]
     Gate = 3
     H = h.shape[1]
+    dx = dh = dweight_ih = dweight_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, H)
-    if c_proposed is None:
-        c_proposed = x.new_full((), 0).expand(N, H)
+    if needs[1] or needs[3]:
+        if c_proposed is None:
+            c_proposed = x.new_full((), 0).expand(N, H)
     if c_reset is None:
         c_reset = x.new_full((), 0).expand(N, H)
     if c_update is None:
@@ -1067,18 +1141,24 @@ def _plain_pullback(
     dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update, c_y, h) - dy_term, update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dfrom_state = x.new_zeros(N, Gate, H)
-    dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
-    dfrom_state.select(1, 0).add_(dto_reset)
-    dfrom_state.select(1, 1).add_(dto_update)
-    dweight_hh = dfrom_state.flatten(1, 2).mT @ h
-    dfrom_input = x.new_zeros(N, Gate, H)
-    dfrom_input.select(1, 0).add_(dto_reset)
-    dfrom_input.select(1, 1).add_(dto_update)
-    dfrom_input.select(1, 2).add_(dto_candidate)
-    dx = dfrom_input.flatten(1, 2) @ weight_ih
-    dweight_ih = dfrom_input.flatten(1, 2).mT @ x
-    dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, c_y, update)
+    if needs[1] or needs[3]:
+        dfrom_state = x.new_zeros(N, Gate, H)
+        dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
+        dfrom_state.select(1, 0).add_(dto_reset)
+        dfrom_state.select(1, 1).add_(dto_update)
+    if needs[3]:
+        dweight_hh = dfrom_state.flatten(1, 2).mT @ h
+    if needs[0] or needs[2]:
+        dfrom_input = x.new_zeros(N, Gate, H)
+        dfrom_input.select(1, 0).add_(dto_reset)
+        dfrom_input.select(1, 1).add_(dto_update)
+        dfrom_input.select(1, 2).add_(dto_candidate)
+    if needs[0]:
+        dx = dfrom_input.flatten(1, 2) @ weight_ih
+    if needs[2]:
+        dweight_ih = dfrom_input.flatten(1, 2).mT @ x
+    if needs[1]:
+        dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh, None, None)
 
 
@@ -1100,6 +1180,8 @@ class GRUCellFunction(torch.autograd.Function):
         )
             ctx.save_for_backward(x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, proposed, reset, update, candidate)
         result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         ctx.save_for_backward(
@@ -1113,6 +1195,8 @@ class GRUCellFunction(torch.autograd.Function):
             result.candidate,
         )
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.proposed, result.reset, result.update, result.candidate)
 
     @staticmethod
@@ -1120,9 +1204,21 @@ class GRUCellFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _plain_pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -1175,9 +1271,10 @@ class GRUCellGradient(torch.autograd.Function):
                 dy,
                 *saved,
                 *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
             )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

@@ -275,34 +275,38 @@ def huber_double_backward(
         delta = _number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber: delta must be above 0, got {delta}")
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, delta)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, (True,) * 3)
     return HuberSecond(
         v_loss.to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target, delta) -> tuple:
+def _behind(v_x, v_target, g, x, target, delta, needs) -> tuple:
     N = x.shape[0]
+    v_loss = c_x = c_target = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
-    v_loss = (
-        torch.where(
-            abs_target_minus_x > delta,
-            -delta * torch.sign(target_minus_x),
-            -target_minus_x,
-        ) * (v_x - v_target)
-    ).sum() / N
-    c_x = torch.ops.aten.threshold_backward(
-        -g / N * (v_target - v_x),
-        torch.sign(delta - abs_target_minus_x),
-        -1,
-    )
-    c_target = -c_x
+    if needs[0]:
+        v_loss = (
+            torch.where(
+                abs_target_minus_x > delta,
+                -delta * torch.sign(target_minus_x),
+                -target_minus_x,
+            ) * (v_x - v_target)
+        ).sum() / N
+    if needs[1] or needs[2]:
+        c_x = torch.ops.aten.threshold_backward(
+            -g / N * (v_target - v_x),
+            torch.sign(delta - abs_target_minus_x),
+            -1,
+        )
+    if needs[2]:
+        c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
@@ -345,7 +349,7 @@ class HuberGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -249,15 +249,16 @@ def huber_none_double_backward(
         delta = _number("delta", delta)
     if not delta > 0:
         raise ValueError(f"huber_none: delta must be above 0, got {delta}")
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, delta)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, delta, (True,) * 3)
     return HuberNoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target, delta) -> tuple:
+def _behind(v_x, v_target, g, x, target, delta, needs) -> tuple:
     N = g.shape[0]
+    v_losses = c_target = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
@@ -265,17 +266,20 @@ def _behind(v_x, v_target, g, x, target, delta) -> tuple:
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     dg_x = v_x - v_target
-    v_losses = dg_x * torch.where(
-        abs_target_minus_x > delta,
-        -delta * torch.sign(target_minus_x),
-        -target_minus_x,
-    )
-    c_target = torch.ops.aten.threshold_backward(
-        -dg_x * g,
-        torch.sign(delta - abs_target_minus_x),
-        -1,
-    )
-    c_x = -c_target
+    if needs[0]:
+        v_losses = dg_x * torch.where(
+            abs_target_minus_x > delta,
+            -delta * torch.sign(target_minus_x),
+            -target_minus_x,
+        )
+    if needs[2] or needs[1]:
+        c_target = torch.ops.aten.threshold_backward(
+            -dg_x * g,
+            torch.sign(delta - abs_target_minus_x),
+            -1,
+        )
+    if needs[1]:
+        c_x = -c_target
     return (v_losses, c_x, c_target)
 
 
@@ -318,7 +322,13 @@ class HuberNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

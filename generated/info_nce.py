@@ -448,12 +448,12 @@ def info_nce_double_backward(
         raise ValueError(f"info_nce: temperature must be above 0, got {temperature}")
     v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key, c_exp_similarity_shifted, c_of_all_sum_scaled = _behind(
         v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-        exp_similarity_shifted, of_all_sum_scaled, temperature,
+        exp_similarity_shifted, of_all_sum_scaled, temperature, (True,) * 9,
     )
     dqueries, dkeys = _pullback(
         None, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
         c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature,
+        key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, (True,) * 3,
     )
     return InfoNCESecond(v_loss.to(dtype), dqueries.to(dtype), dkeys.to(dtype))
 
@@ -461,88 +461,119 @@ def info_nce_double_backward(
 @_uncast
 def _behind(
     v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-    exp_similarity_shifted, of_all_sum_scaled, temperature,
+    exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
 ) -> tuple:
     N = query_norm.shape[0]
     D = query.shape[1]
-    if v_queries is None:
-        v_queries = g.new_full((), 0).expand(N, D)
-    if v_keys is None:
-        v_keys = g.new_full((), 0).expand(N, D)
-    g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    g_similarity_sum = g_similarity / temperature
-    g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
-    g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
-    g_queries_sum = (g_query * query).sum(1, keepdim=True)
-    g_keys_sum = (g_key * key).sum(1, keepdim=True)
-    sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
-    sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
-    choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
-    choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
-    dg_query = torch.addcmul(
-        v_queries / query_length,
-        choice_query_norm * sum_query_v_queries,
-        query,
-        value=-1,
-    )
-    dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
-    dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
-    sum_dg_similarity_sum_g_similarity_term = (
-        dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    ).sum(1)
-    v_loss = (
-        sum_dg_similarity_sum_g_similarity_term.sum()
-        - (dg_key * query).sum()
-        - (dg_query * key).sum()
-    ) / N / temperature
-    c_query_norm = -torch.where(
-        query_norm >= 1e-12,
-        -sum_query_v_queries * g_queries_sum / query_norm ** 2,
-        0,
-    )
-    c_query_length = -(g_query * v_queries).sum(1, keepdim=True) / query_length ** 2
-    c_query = torch.addcmul(
-        torch.addcmul(
-            torch.addcmul(
-                g_similarity_sum @ dg_key,
-                choice_query_norm * g_queries_sum,
-                v_queries,
-                value=-1,
-            ),
+    v_loss = c_query_norm = c_query_length = c_query = c_key_norm = c_key_length = c_key = c_exp_similarity_shifted = c_of_all_sum_scaled = None
+    if needs[0] or needs[1] or needs[2] or needs[3] or needs[6] or needs[7] or needs[8]:
+        if v_queries is None:
+            v_queries = g.new_full((), 0).expand(N, D)
+    if needs[0] or needs[3] or needs[4] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if v_keys is None:
+            v_keys = g.new_full((), 0).expand(N, D)
+    if needs[1] or needs[2] or needs[3] or needs[4] or needs[5] or needs[6]:
+        g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
+        g_similarity_sum = g_similarity / temperature
+    if needs[4] or needs[5] or needs[6]:
+        g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
+    if needs[1] or needs[2] or needs[3]:
+        g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
+    if needs[1] or needs[3]:
+        g_queries_sum = (g_query * query).sum(1, keepdim=True)
+    if needs[4] or needs[6]:
+        g_keys_sum = (g_key * key).sum(1, keepdim=True)
+    if needs[0] or needs[3] or needs[4] or needs[6] or needs[7] or needs[8]:
+        sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
+    if needs[0] or needs[1] or needs[3] or needs[6] or needs[7] or needs[8]:
+        sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
+    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8]:
+        choice_key_norm = torch.where(key_norm >= 1e-12, key_norm ** -1, 0)
+        choice_query_norm = torch.where(query_norm >= 1e-12, query_norm ** -1, 0)
+    if needs[0] or needs[6] or needs[7] or needs[8]:
+        dg_query = torch.addcmul(
+            v_queries / query_length,
             choice_query_norm * sum_query_v_queries,
-            g_query,
+            query,
             value=-1,
-        ),
-        g / N / temperature,
-        dg_key,
-        value=-1,
-    )
-    c_key_norm = -torch.where(key_norm >= 1e-12, -sum_key_v_keys * g_keys_sum / key_norm ** 2, 0)
-    c_key_length = -(g_key * v_keys).sum(1, keepdim=True) / key_length ** 2
-    c_key = torch.addcmul(
-        torch.addcmul(
+        )
+    if needs[0] or needs[3] or needs[7] or needs[8]:
+        dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
+    if needs[0] or needs[7] or needs[8]:
+        dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
+    if needs[0] or needs[8]:
+        sum_dg_similarity_sum_g_similarity_term = (
+            dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
+        ).sum(1)
+    if needs[0]:
+        v_loss = (
+            sum_dg_similarity_sum_g_similarity_term.sum()
+            - (dg_key * query).sum()
+            - (dg_query * key).sum()
+        ) / N / temperature
+    if needs[1]:
+        c_query_norm = -torch.where(
+            query_norm >= 1e-12,
+            -sum_query_v_queries * g_queries_sum / query_norm ** 2,
+            0,
+        )
+    if needs[2]:
+        c_query_length = -(g_query * v_queries).sum(1, keepdim=True) / query_length ** 2
+    if needs[3]:
+        c_query = torch.addcmul(
             torch.addcmul(
-                g_similarity_sum.mT @ dg_query,
-                choice_key_norm * sum_key_v_keys,
-                g_key,
+                torch.addcmul(
+                    g_similarity_sum @ dg_key,
+                    choice_query_norm * g_queries_sum,
+                    v_queries,
+                    value=-1,
+                ),
+                choice_query_norm * sum_query_v_queries,
+                g_query,
                 value=-1,
             ),
-            choice_key_norm * g_keys_sum,
-            v_keys,
+            g / N / temperature,
+            dg_key,
             value=-1,
-        ),
-        g / N / temperature,
-        dg_query,
-        value=-1,
-    )
-    c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[:, None]
-    c_of_all_sum_scaled = (
-        -g
-        / N
-        / temperature
-        * sum_dg_similarity_sum_g_similarity_term
-        / of_all_sum_scaled
-    )
+        )
+    if needs[4]:
+        c_key_norm = -torch.where(
+            key_norm >= 1e-12,
+            -sum_key_v_keys * g_keys_sum / key_norm ** 2,
+            0,
+        )
+    if needs[5]:
+        c_key_length = -(g_key * v_keys).sum(1, keepdim=True) / key_length ** 2
+    if needs[6]:
+        c_key = torch.addcmul(
+            torch.addcmul(
+                torch.addcmul(
+                    g_similarity_sum.mT @ dg_query,
+                    choice_key_norm * sum_key_v_keys,
+                    g_key,
+                    value=-1,
+                ),
+                choice_key_norm * g_keys_sum,
+                v_keys,
+                value=-1,
+            ),
+            g / N / temperature,
+            dg_query,
+            value=-1,
+        )
+    if needs[7]:
+        c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[
+            :,
+            None,
+        ]
+    if needs[8]:
+        c_of_all_sum_scaled = (
+            -g
+            / N
+            / temperature
+            * sum_dg_similarity_sum_g_similarity_term
+            / of_all_sum_scaled
+        )
     return (v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key, c_exp_similarity_shifted, c_of_all_sum_scaled)
 
 
@@ -550,68 +581,76 @@ def _behind(
 def _pullback(
     c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
     c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-    key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature,
+    key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
 ) -> tuple:
     N = query_norm.shape[0]
     D = query.shape[1]
+    dqueries = dkeys = None
     if c_loss is None:
         c_loss = query_norm.new_full((), 0)
-    if c_query_norm is None:
-        c_query_norm = query_norm.new_full((), 0).expand(N, 1)
-    if c_query_length is None:
-        c_query_length = query_norm.new_full((), 0).expand(N, 1)
-    if c_query is None:
-        c_query = query_norm.new_full((), 0).expand(N, D)
-    if c_key_norm is None:
-        c_key_norm = query_norm.new_full((), 0).expand(N, 1)
-    if c_key_length is None:
-        c_key_length = query_norm.new_full((), 0).expand(N, 1)
-    if c_key is None:
-        c_key = query_norm.new_full((), 0).expand(N, D)
+    if needs[0]:
+        if c_query_norm is None:
+            c_query_norm = query_norm.new_full((), 0).expand(N, 1)
+        if c_query_length is None:
+            c_query_length = query_norm.new_full((), 0).expand(N, 1)
+        if c_query is None:
+            c_query = query_norm.new_full((), 0).expand(N, D)
+    if needs[1]:
+        if c_key_norm is None:
+            c_key_norm = query_norm.new_full((), 0).expand(N, 1)
+        if c_key_length is None:
+            c_key_length = query_norm.new_full((), 0).expand(N, 1)
+        if c_key is None:
+            c_key = query_norm.new_full((), 0).expand(N, D)
     if c_exp_similarity_shifted is None:
         c_exp_similarity_shifted = query_norm.new_full((), 0).expand(N, N)
     if c_of_all_sum_scaled is None:
         c_of_all_sum_scaled = query_norm.new_full((), 0).expand(N)
-    choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
-    choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
+    if needs[1]:
+        choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
+    if needs[0]:
+        choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
     dexp_similarity_shifted_term = exp_similarity_shifted * (
         c_exp_similarity_shifted
         + c_of_all_sum_scaled[:, None]
         + c_loss / N / of_all_sum_scaled[:, None]
     )
     dsimilarity_sum = dexp_similarity_shifted_term / temperature
-    dkey = torch.addcmul(
-        torch.addmm(c_key, dsimilarity_sum.mT, query),
-        c_loss / N / temperature,
-        query,
-        value=-1,
-    )
-    dquery = torch.addcmul(
-        torch.addmm(c_query, dsimilarity_sum, key),
-        c_loss / N / temperature,
-        key,
-        value=-1,
-    )
-    dqueries = torch.addcmul(
-        dquery / query_length,
-        torch.addcmul(
-            query_length * torch.addcmul(c_query_norm, choice_query_norm, c_query_length),
-            choice_query_norm,
-            (dquery * query).sum(1, keepdim=True),
+    if needs[1]:
+        dkey = torch.addcmul(
+            torch.addmm(c_key, dsimilarity_sum.mT, query),
+            c_loss / N / temperature,
+            query,
             value=-1,
-        ) / query_norm,
-        query,
-    )
-    dkeys = torch.addcmul(
-        dkey / key_length,
-        torch.addcmul(
-            key_length * torch.addcmul(c_key_norm, choice_key_norm, c_key_length),
-            choice_key_norm,
-            (dkey * key).sum(1, keepdim=True),
+        )
+    if needs[0]:
+        dquery = torch.addcmul(
+            torch.addmm(c_query, dsimilarity_sum, key),
+            c_loss / N / temperature,
+            key,
             value=-1,
-        ) / key_norm,
-        key,
-    )
+        )
+        dqueries = torch.addcmul(
+            dquery / query_length,
+            torch.addcmul(
+                query_length * torch.addcmul(c_query_norm, choice_query_norm, c_query_length),
+                choice_query_norm,
+                (dquery * query).sum(1, keepdim=True),
+                value=-1,
+            ) / query_norm,
+            query,
+        )
+    if needs[1]:
+        dkeys = torch.addcmul(
+            dkey / key_length,
+            torch.addcmul(
+                key_length * torch.addcmul(c_key_norm, choice_key_norm, c_key_length),
+                choice_key_norm,
+                (dkey * key).sum(1, keepdim=True),
+                value=-1,
+            ) / key_norm,
+            key,
+        )
     return (dqueries, dkeys)
 
 
@@ -635,6 +674,8 @@ class InfoNCEFunction(torch.autograd.Function):
             result.of_all_sum_scaled,
         )
         ctx.numbers = (result.temperature,)
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (
             result.loss,
             result.query_norm,
@@ -651,7 +692,13 @@ class InfoNCEFunction(torch.autograd.Function):
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(
+                dloss,
+                *cotangents,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
         elif dloss is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _transformed(dloss):
@@ -675,7 +722,7 @@ class InfoNCEGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -308,39 +308,46 @@ def js_div_double_backward(
     v_p, v_q, g, p, q = _single(v_p, v_q, g, p, q)
     if len(N_dims) != 1:
         v_p, v_q, p, q = _merged(0, -1, v_p, v_q, p, q)
-    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q)
+    v_loss, c_p, c_q = _behind(v_p, v_q, g, p, q, (True,) * 3)
     return JSDivSecond(
         v_loss.to(dtype), _restored(c_p, 0, N_dims).to(dtype), _restored(c_q, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_p, v_q, g, p, q) -> tuple:
+def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     N = p.shape[0]
     C = p.shape[1]
+    v_loss = c_p = c_q = None
     if v_p is None:
         v_p = g.new_full((), 0).expand(N, C)
     if v_q is None:
         v_q = g.new_full((), 0).expand(N, C)
     p_plus_q_again = p + q
     abs_p_plus_q_again = torch.abs(p_plus_q_again)
-    dp_plus_q = -torch.ops.aten.threshold_backward(
-        g / 2 / N * (v_p + v_q) / p_plus_q_again,
-        abs_p_plus_q_again,
-        0,
-    )
-    abs_p = torch.abs(p)
-    abs_q = torch.abs(q)
-    v_loss = (
-        torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), abs_p, 0).sum()
-        + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), abs_q, 0).sum()
-        - torch.ops.aten.threshold_backward(
-            (torch.log(p_plus_q_again / 2) + 1) * (v_p + v_q),
+    if needs[1] or needs[2]:
+        dp_plus_q = -torch.ops.aten.threshold_backward(
+            g / 2 / N * (v_p + v_q) / p_plus_q_again,
             abs_p_plus_q_again,
             0,
-        ).sum()
-    ) / 2 / N
-    c_p = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_p / p, abs_p, 0)
-    c_q = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_q / q, abs_q, 0)
+        )
+    if needs[0] or needs[1]:
+        abs_p = torch.abs(p)
+    if needs[0] or needs[2]:
+        abs_q = torch.abs(q)
+    if needs[0]:
+        v_loss = (
+            torch.ops.aten.threshold_backward(v_p * (torch.log(p) + 1), abs_p, 0).sum()
+            + torch.ops.aten.threshold_backward(v_q * (torch.log(q) + 1), abs_q, 0).sum()
+            - torch.ops.aten.threshold_backward(
+                (torch.log(p_plus_q_again / 2) + 1) * (v_p + v_q),
+                abs_p_plus_q_again,
+                0,
+            ).sum()
+        ) / 2 / N
+    if needs[1]:
+        c_p = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_p / p, abs_p, 0)
+    if needs[2]:
+        c_q = dp_plus_q + torch.ops.aten.threshold_backward(g / 2 / N * v_q / q, abs_q, 0)
     return (v_loss, c_p, c_q)
 
 
@@ -383,7 +390,7 @@ class JSDivGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

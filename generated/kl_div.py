@@ -242,34 +242,41 @@ def kl_div_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, x, target = _merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return KLDivSecond(
         v_loss.to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = x.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    v_loss = c_x = c_target = None
+    if needs[0] or needs[2]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    dg_target_term = g / N * v_target
-    abs_target = torch.abs(target)
-    v_loss = (
-        (
-            v_target * (torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x)
-        ).sum()
-        - (target * v_x).sum()
-    ) / N
-    c_x = -dg_target_term
-    c_target = torch.addcmul(
-        torch.ops.aten.threshold_backward(dg_target_term / target, abs_target, 0),
-        g / N,
-        v_x,
-        value=-1,
-    )
+    if needs[1] or needs[2]:
+        dg_target_term = g / N * v_target
+    if needs[0] or needs[2]:
+        abs_target = torch.abs(target)
+    if needs[0]:
+        v_loss = (
+            (
+                v_target * (torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x)
+            ).sum()
+            - (target * v_x).sum()
+        ) / N
+    if needs[1]:
+        c_x = -dg_target_term
+    if needs[2]:
+        c_target = torch.addcmul(
+            torch.ops.aten.threshold_backward(dg_target_term / target, abs_target, 0),
+            g / N,
+            v_x,
+            value=-1,
+        )
     return (v_loss, c_x, c_target)
 
 
@@ -312,7 +319,7 @@ class KLDivGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -232,8 +232,8 @@ def kl_div_log_target_double_backward(
     v_x, v_target, g, target, losses = _single(v_x, v_target, g, target, losses)
     if len(N_dims) != 1:
         v_x, v_target, target, losses = _merged(0, 0, v_x, v_target, target, losses)
-    v_loss, c_target, c_losses = _behind(v_x, v_target, g, target, losses)
-    dx, dtarget = _pullback(None, c_losses, target, losses)
+    v_loss, c_target, c_losses = _behind(v_x, v_target, g, target, losses, (True,) * 3)
+    dx, dtarget = _pullback(None, c_losses, target, losses, (True,) * 2)
     dtarget = dtarget + c_target
     return KLDivLogTargetSecond(
         v_loss.to(dtype), _restored(dx, 0, N_dims).to(dtype),
@@ -241,29 +241,38 @@ def kl_div_log_target_double_backward(
     )
 
 
-def _behind(v_x, v_target, g, target, losses) -> tuple:
+def _behind(v_x, v_target, g, target, losses, needs) -> tuple:
     N = target.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    v_loss = c_losses = c_target = None
+    if needs[0] or needs[1]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    exp_target = torch.exp(target)
-    v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / N
-    c_losses = g / N * v_target
-    c_target = exp_target * torch.addcmul(c_losses, g / N, v_x, value=-1)
+    if needs[0] or needs[1]:
+        exp_target = torch.exp(target)
+    if needs[0]:
+        v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / N
+    if needs[2] or needs[1]:
+        c_losses = g / N * v_target
+    if needs[1]:
+        c_target = exp_target * torch.addcmul(c_losses, g / N, v_x, value=-1)
     return (v_loss, c_target, c_losses)
 
 
-def _pullback(c_loss, c_losses, target, losses) -> tuple:
+def _pullback(c_loss, c_losses, target, losses, needs) -> tuple:
     N = target.shape[0]
+    dx = dtarget = None
     if c_loss is None:
         c_loss = target.new_full((), 0)
     if c_losses is None:
         c_losses = target.new_full((), 0).expand(N)
     exp_target = torch.exp(target)
     dlosses = c_losses + c_loss / N
-    dx = -dlosses * exp_target
-    dtarget = dlosses * (exp_target + losses)
+    if needs[0]:
+        dx = -dlosses * exp_target
+    if needs[1]:
+        dtarget = dlosses * (exp_target + losses)
     return (dx, dtarget)
 
 
@@ -278,13 +287,21 @@ class KLDivLogTargetFunction(torch.autograd.Function):
         result = _forward(x, target)
         ctx.save_for_backward(result.target, result.losses)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.losses)
 
     @staticmethod
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(
+                dloss,
+                *cotangents,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
         elif dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _transformed(dloss):
@@ -313,7 +330,7 @@ class KLDivLogTargetGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

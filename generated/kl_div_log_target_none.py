@@ -210,7 +210,7 @@ def kl_div_log_target_none_double_backward(
     v_x, v_target, g, target, losses = _single(v_x, v_target, g, target, losses)
     if len(N_dims) != 1:
         v_x, v_target, g, target, losses = _merged(0, 0, v_x, v_target, g, target, losses)
-    v_losses, c_target, c_losses = _behind(v_x, v_target, g, target, losses)
+    v_losses, c_target, c_losses = _behind(v_x, v_target, g, target, losses, (True,) * 3)
     dx, dtarget = _backward(c_losses, target, losses, (True,) * 2)
     dtarget = dtarget + c_target
     return KLDivLogTargetNoneSecond(
@@ -219,16 +219,22 @@ def kl_div_log_target_none_double_backward(
     )
 
 
-def _behind(v_x, v_target, g, target, losses) -> tuple:
+def _behind(v_x, v_target, g, target, losses, needs) -> tuple:
     N = g.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    v_losses = c_target = c_losses = None
+    if needs[0] or needs[1]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    exp_target = torch.exp(target)
-    v_losses = torch.addcmul(v_target * (exp_target + losses), exp_target, v_x, value=-1)
-    c_target = exp_target * g * (v_target - v_x)
-    c_losses = g * v_target
+    if needs[0] or needs[1]:
+        exp_target = torch.exp(target)
+    if needs[0]:
+        v_losses = torch.addcmul(v_target * (exp_target + losses), exp_target, v_x, value=-1)
+    if needs[1]:
+        c_target = exp_target * g * (v_target - v_x)
+    if needs[2]:
+        c_losses = g * v_target
     return (v_losses, c_target, c_losses)
 
 
@@ -276,7 +282,13 @@ class KLDivLogTargetNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

@@ -225,28 +225,34 @@ def kl_div_none_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return KLDivNoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = g.shape[0]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    v_losses = c_x = c_target = None
+    if needs[0] or needs[2]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    abs_target = torch.abs(target)
-    v_losses = torch.addcmul(
-        v_target * (torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x),
-        target,
-        v_x,
-        value=-1,
-    )
-    c_x = -g * v_target
-    c_target = g * (torch.ops.aten.threshold_backward(v_target / target, abs_target, 0) - v_x)
+    if needs[0] or needs[2]:
+        abs_target = torch.abs(target)
+    if needs[0]:
+        v_losses = torch.addcmul(
+            v_target * (torch.ops.aten.threshold_backward(torch.log(target) + 1, abs_target, 0) - x),
+            target,
+            v_x,
+            value=-1,
+        )
+    if needs[1]:
+        c_x = -g * v_target
+    if needs[2]:
+        c_target = g * (torch.ops.aten.threshold_backward(v_target / target, abs_target, 0) - v_x)
     return (v_losses, c_x, c_target)
 
 
@@ -289,7 +295,13 @@ class KLDivNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

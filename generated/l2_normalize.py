@@ -236,26 +236,34 @@ def l2_normalize_double_backward(
         v_x, g, norm, length, y = _merged(0, -1, v_x, g, norm, length, y)
     if not isinstance(eps, (float, int)):
         eps = _number("eps", eps)
-    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps)
+    v_y, c_norm, c_length, c_y = _behind(v_x, g, norm, length, y, eps, (True,) * 4)
     dx, = _pullback(c_y, c_norm, c_length, norm, length, y, eps)
     return L2NormalizeSecond(
         _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, g, norm, length, y, eps) -> tuple:
+def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_norm = c_length = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    g_x_sum = (g * y).sum(1, keepdim=True)
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    eps_up_to_norm = eps <= norm
-    choice_eps_norm = torch.where(eps_up_to_norm, norm ** -1, 0)
-    v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
-    c_norm = -torch.where(eps_up_to_norm, -sum_v_x_y * g_x_sum / norm ** 2, 0)
-    c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
-    c_y = -choice_eps_norm * sum_v_x_y * g - choice_eps_norm * g_x_sum * v_x
+    if needs[1] or needs[3]:
+        g_x_sum = (g * y).sum(1, keepdim=True)
+    if needs[0] or needs[1] or needs[3]:
+        sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+        eps_up_to_norm = eps <= norm
+    if needs[0] or needs[3]:
+        choice_eps_norm = torch.where(eps_up_to_norm, norm ** -1, 0)
+    if needs[0]:
+        v_y = torch.addcmul(v_x / length, choice_eps_norm * sum_v_x_y, y, value=-1)
+    if needs[1]:
+        c_norm = -torch.where(eps_up_to_norm, -sum_v_x_y * g_x_sum / norm ** 2, 0)
+    if needs[2]:
+        c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
+    if needs[3]:
+        c_y = -choice_eps_norm * sum_v_x_y * g - choice_eps_norm * g_x_sum * v_x
     return (v_y, c_norm, c_length, c_y)
 
 
@@ -291,6 +299,8 @@ class L2NormalizeFunction(torch.autograd.Function):
         result = _forward(x, eps)
         ctx.save_for_backward(result.norm, result.length, result.y)
         ctx.numbers = (result.eps,)
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.norm, result.length)
 
     @staticmethod
@@ -321,7 +331,7 @@ class L2NormalizeGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

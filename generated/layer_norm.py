@@ -340,8 +340,10 @@ def layer_norm_double_backward(
     )
     if len(N_dims) != 1:
         v_x, g, inv_std, xhat = _merged(0, -1, v_x, g, inv_std, xhat)
-    v_y, c_gain, c_inv_std, c_xhat = _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat)
-    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat)
+    v_y, c_gain, c_inv_std, c_xhat = _behind(
+        v_x, v_gain, v_bias, g, gain, inv_std, xhat, (True,) * 4,
+    )
+    dx, dgain, dbias = _pullback(None, c_inv_std, c_xhat, gain, inv_std, xhat, (True,) * 4)
     dgain = dgain + c_gain
     return LayerNormSecond(
         _restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype), dgain.to(dtype),
@@ -349,56 +351,76 @@ def layer_norm_double_backward(
     )
 
 
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat) -> tuple:
+def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_gain = c_inv_std = c_xhat = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(C)
-    g_xhat = gain * g
-    g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
-    g_x_term = torch.addcmul(g_xhat - g_xhat.sum(1, keepdim=True) / C, g_x_sum / C, xhat, value=-1)
-    sum_v_x = v_x.sum(1, keepdim=True)
-    sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
-    v_y = torch.addcmul(
-        torch.addcmul(v_bias, v_gain, xhat),
-        gain * inv_std,
-        torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
-    )
-    c_gain = (
-        inv_std * g * torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1)
-    ).sum(0)
-    c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    c_xhat = torch.addcmul(
-        g * (v_gain - sum_v_x_xhat * gain * inv_std / C),
-        g_x_sum * inv_std / C,
-        v_x,
-        value=-1,
-    )
+    if needs[0] or needs[3]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(C)
+    if needs[2] or needs[3]:
+        g_xhat = gain * g
+        g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
+    if needs[2]:
+        g_x_term = torch.addcmul(
+            g_xhat - g_xhat.sum(1, keepdim=True) / C,
+            g_x_sum / C,
+            xhat,
+            value=-1,
+        )
+    if needs[0] or needs[1]:
+        sum_v_x = v_x.sum(1, keepdim=True)
+    if needs[0] or needs[1] or needs[3]:
+        sum_v_x_xhat = (v_x * xhat).sum(1, keepdim=True)
+    if needs[0]:
+        v_y = torch.addcmul(
+            torch.addcmul(v_bias, v_gain, xhat),
+            gain * inv_std,
+            torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1),
+        )
+    if needs[1]:
+        c_gain = (
+            inv_std * g * torch.addcmul(v_x - sum_v_x / C, sum_v_x_xhat / C, xhat, value=-1)
+        ).sum(0)
+    if needs[2]:
+        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+    if needs[3]:
+        c_xhat = torch.addcmul(
+            g * (v_gain - sum_v_x_xhat * gain * inv_std / C),
+            g_x_sum * inv_std / C,
+            v_x,
+            value=-1,
+        )
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat) -> tuple:
+def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = inv_std.shape[0]
     C = gain.shape[0]
+    dx = dgain = dbias = None
     if c_y is None:
         c_y = gain.new_full((), 0).expand(N, C)
-    if c_inv_std is None:
-        c_inv_std = gain.new_full((), 0).expand(N, 1)
-    if c_xhat is None:
-        c_xhat = gain.new_full((), 0).expand(N, C)
-    dxhat = torch.addcmul(c_xhat, gain, c_y)
-    dx = inv_std * torch.addcmul(
-        dxhat - dxhat.sum(1, keepdim=True) / C,
-        torch.addcmul((dxhat * xhat).sum(1, keepdim=True), c_inv_std, inv_std) / C,
-        xhat,
-        value=-1,
-    )
-    dgain = (c_y * xhat).sum(0)
-    dbias = c_y.sum(0)
+    if needs[0]:
+        if c_inv_std is None:
+            c_inv_std = gain.new_full((), 0).expand(N, 1)
+        if c_xhat is None:
+            c_xhat = gain.new_full((), 0).expand(N, C)
+        dxhat = torch.addcmul(c_xhat, gain, c_y)
+        dx = inv_std * torch.addcmul(
+            dxhat - dxhat.sum(1, keepdim=True) / C,
+            torch.addcmul((dxhat * xhat).sum(1, keepdim=True), c_inv_std, inv_std) / C,
+            xhat,
+            value=-1,
+        )
+    if needs[1]:
+        dgain = (c_y * xhat).sum(0)
+    if needs[2]:
+        dbias = c_y.sum(0)
     return (dx, dgain, dbias)
 
 
@@ -425,17 +447,29 @@ def _plain_backward(dy, inv_std, y) -> tuple:
     return (dx, None, None)
 
 
-def _plain_behind(v_x, g, inv_std, y) -> tuple:
+def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_inv_std = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    g_x_sum = (g * y).sum(1, keepdim=True)
-    g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    v_y = inv_std * torch.addcmul(v_x - v_x.sum(1, keepdim=True) / C, sum_v_x_y / C, y, value=-1)
-    c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    c_y = -sum_v_x_y * inv_std / C * g - g_x_sum * inv_std / C * v_x
+    if needs[1] or needs[2]:
+        g_x_sum = (g * y).sum(1, keepdim=True)
+    if needs[1]:
+        g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
+    if needs[0] or needs[2]:
+        sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    if needs[0]:
+        v_y = inv_std * torch.addcmul(
+            v_x - v_x.sum(1, keepdim=True) / C,
+            sum_v_x_y / C,
+            y,
+            value=-1,
+        )
+    if needs[1]:
+        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+    if needs[2]:
+        c_y = -sum_v_x_y * inv_std / C * g - g_x_sum * inv_std / C * v_x
     return (v_y, c_inv_std, c_y)
 
 
@@ -485,7 +519,13 @@ class LayerNormFunction(torch.autograd.Function):
             if ctx.plain:
                 gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -528,9 +568,15 @@ class LayerNormGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

@@ -248,7 +248,7 @@ def linear_double_backward(
     v_x, v_weight, v_bias, g, x, weight = _single(v_x, v_weight, v_bias, g, x, weight)
     if len(N_dims) != 1:
         v_x, g, x = _merged(0, -1, v_x, g, x)
-    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight)
+    v_y, c_x, c_weight = _behind(v_x, v_weight, v_bias, g, x, weight, (True,) * 3)
     return LinearSecond(
         _restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         c_weight.to(dtype), None,
@@ -256,19 +256,26 @@ def linear_double_backward(
 
 
 @_uncast
-def _behind(v_x, v_weight, v_bias, g, x, weight) -> tuple:
+def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     H = g.shape[1]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_weight is None:
-        v_weight = g.new_full((), 0).expand(K, H)
-    if v_bias is None:
-        v_bias = g.new_full((), 0).expand(H)
-    c_x = g @ v_weight.mT
-    c_weight = v_x.mT @ g
-    v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
+    v_y = c_x = c_weight = None
+    if needs[0] or needs[2]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[1]:
+        if v_weight is None:
+            v_weight = g.new_full((), 0).expand(K, H)
+    if needs[0]:
+        if v_bias is None:
+            v_bias = g.new_full((), 0).expand(H)
+    if needs[1]:
+        c_x = g @ v_weight.mT
+    if needs[2]:
+        c_weight = v_x.mT @ g
+    if needs[0]:
+        v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
     return (v_y, c_x, c_weight)
 
 
@@ -289,17 +296,23 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
 
 
 @_uncast
-def _plain_behind(v_x, v_weight, g, x, weight) -> tuple:
+def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     H = g.shape[1]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_weight is None:
-        v_weight = g.new_full((), 0).expand(K, H)
-    c_x = g @ v_weight.mT
-    c_weight = v_x.mT @ g
-    v_y = torch.addmm(x @ v_weight, v_x, weight)
+    v_y = c_x = c_weight = None
+    if needs[0] or needs[2]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[1]:
+        if v_weight is None:
+            v_weight = g.new_full((), 0).expand(K, H)
+    if needs[1]:
+        c_x = g @ v_weight.mT
+    if needs[2]:
+        c_weight = v_x.mT @ g
+    if needs[0]:
+        v_y = torch.addmm(x @ v_weight, v_x, weight)
     return (v_y, c_x, c_weight)
 
 
@@ -362,9 +375,16 @@ class LinearGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], vectors[1], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                vectors[1],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

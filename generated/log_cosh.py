@@ -227,23 +227,27 @@ def log_cosh_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, x, target = _merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return LogCoshSecond(
         v_loss.to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = x.shape[0]
+    v_loss = c_x = c_target = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     tanh_target_minus_x = torch.tanh(target - x)
-    v_loss = (tanh_target_minus_x * (v_target - v_x)).sum() / N
-    c_x = torch.ops.aten.tanh_backward(g / N * (v_x - v_target), tanh_target_minus_x)
-    c_target = -c_x
+    if needs[0]:
+        v_loss = (tanh_target_minus_x * (v_target - v_x)).sum() / N
+    if needs[1] or needs[2]:
+        c_x = torch.ops.aten.tanh_backward(g / N * (v_x - v_target), tanh_target_minus_x)
+    if needs[2]:
+        c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
@@ -286,7 +290,7 @@ class LogCoshGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -215,24 +215,28 @@ def log_cosh_none_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return LogCoshNoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = g.shape[0]
+    v_losses = c_target = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     tanh_target_minus_x = torch.tanh(target - x)
     dg_x = v_x - v_target
-    v_losses = -dg_x * tanh_target_minus_x
-    c_target = dg_x * g * (tanh_target_minus_x ** 2 - 1)
-    c_x = -c_target
+    if needs[0]:
+        v_losses = -dg_x * tanh_target_minus_x
+    if needs[2] or needs[1]:
+        c_target = dg_x * g * (tanh_target_minus_x ** 2 - 1)
+    if needs[1]:
+        c_x = -c_target
     return (v_losses, c_x, c_target)
 
 
@@ -280,7 +284,13 @@ class LogCoshNoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

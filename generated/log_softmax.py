@@ -186,20 +186,24 @@ def log_softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> LogSoftmax
         v_x, g, y = _merged(0, -1, v_x, g, y)
     if C == 0:
         raise ValueError(f"log_softmax: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_y = _behind(v_x, g, y)
+    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
     dx, = _backward(c_y, y)
     return LogSoftmaxSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, y) -> tuple:
+def _behind(v_x, g, y, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    g_sum = g.sum(1, keepdim=True)
+    if needs[1]:
+        g_sum = g.sum(1, keepdim=True)
     exp_y = torch.exp(y)
-    v_y = v_x - (exp_y * v_x).sum(1, keepdim=True)
-    c_y = -g_sum * exp_y * v_x
+    if needs[0]:
+        v_y = v_x - (exp_y * v_x).sum(1, keepdim=True)
+    if needs[1]:
+        c_y = -g_sum * exp_y * v_x
     return (v_y, c_y)
 
 
@@ -242,7 +246,7 @@ class LogSoftmaxGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -197,24 +197,30 @@ def logsumexp_double_backward(v_x: Tensor, g: Tensor, x: Tensor, y: Tensor) -> L
         g, y = _merged(0, 0, g, y)
     if C == 0:
         raise ValueError(f"logsumexp: x_max takes a maximum along it, but C is 0 where C = {C}")
-    v_y, c_x, c_y = _behind(v_x, g, x, y)
+    v_y, c_x, c_y = _behind(v_x, g, x, y, (True,) * 3)
     dx, = _backward(c_y, x, y)
     dx = dx + c_x
     return LogsumexpSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x, y) -> tuple:
+def _behind(v_x, g, x, y, needs) -> tuple:
     N = g.shape[0]
     C = x.shape[1]
+    v_y = c_x = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
     x_minus_y = x - y[:, None]
     exp_x_minus_y = torch.exp(x_minus_y)
-    g_x = g[:, None] * exp_x_minus_y
-    sum_v_x_x_minus_y = (exp_x_minus_y * v_x).sum(1)
-    v_y = sum_v_x_x_minus_y
-    c_x = g_x * v_x
-    c_y = -sum_v_x_x_minus_y * g
+    if needs[1]:
+        g_x = g[:, None] * exp_x_minus_y
+    if needs[0] or needs[2]:
+        sum_v_x_x_minus_y = (exp_x_minus_y * v_x).sum(1)
+    if needs[0]:
+        v_y = sum_v_x_x_minus_y
+    if needs[1]:
+        c_x = g_x * v_x
+    if needs[2]:
+        c_y = -sum_v_x_x_minus_y * g
     return (v_y, c_x, c_y)
 
 
@@ -257,7 +263,7 @@ class LogsumexpGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -734,10 +734,11 @@ def lstm_cell_double_backward(
         )
     v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown = _behind(
         v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-        weight_hh, i, f, g, o, shown,
+        weight_hh, i, f, g, o, shown, (True,) * 11,
     )
     dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _pullback(
         None, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+        (True,) * 7,
     )
     dx = dx + c_x
     dh = dh + c_h
@@ -754,7 +755,7 @@ def lstm_cell_double_backward(
 @_uncast
 def _behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-    weight_hh, i, f, g, o, shown,
+    weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
     State = 2
     N = g_2.shape[1]
@@ -762,127 +763,156 @@ def _behind(
     Gate = 4
     H = g_2.shape[2]
     P = weight_ih.shape[0]
-    if v_x is None:
-        v_x = g_2.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g_2.new_full((), 0).expand(N, H)
-    if v_c is None:
-        v_c = g_2.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if v_weight_hh is None:
-        v_weight_hh = g_2.new_full((), 0).expand(P, H)
-    if v_bias_ih is None:
-        v_bias_ih = g_2.new_full((), 0).expand(P)
-    if v_bias_hh is None:
-        v_bias_hh = g_2.new_full((), 0).expand(P)
-    g_hidden = g_2.select(0, 0)
-    g_shown = g_hidden * o
-    g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
-    g_gates = g_2.new_zeros(N, Gate, H)
-    g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
-    g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
-    g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
-    g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
-    g_pre = g_gates.flatten(1, 2)
-    c_h = g_pre @ v_weight_hh
-    c_x = g_pre @ v_weight_ih
-    c_weight_hh = g_pre.mT @ v_h
-    c_weight_ih = g_pre.mT @ v_x
-    dg_pre = torch.addmm(
-        torch.addmm(
-            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
-            x,
-            v_weight_ih.mT,
-        ),
-        v_x,
-        weight_ih.mT,
-    )
-    sum_dg_pre_g_gates_term_5 = (
-        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-            torch.nn.functional.one_hot(
-                g_2.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
-            i[:, None],
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * g[:, None],
-                1 - i[:, None],
+    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
+    if needs[0] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_x is None:
+            v_x = g_2.new_full((), 0).expand(N, K)
+    if needs[0] or needs[5] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_h is None:
+            v_h = g_2.new_full((), 0).expand(N, H)
+    if needs[0] or needs[7] or needs[9] or needs[10]:
+        if v_c is None:
+            v_c = g_2.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_weight_ih is None:
+            v_weight_ih = g_2.new_full((), 0).expand(P, K)
+    if needs[0] or needs[2] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_weight_hh is None:
+            v_weight_hh = g_2.new_full((), 0).expand(P, H)
+    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_bias_ih is None:
+            v_bias_ih = g_2.new_full((), 0).expand(P)
+        if v_bias_hh is None:
+            v_bias_hh = g_2.new_full((), 0).expand(P)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        g_hidden = g_2.select(0, 0)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8]:
+        g_shown = g_hidden * o
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = g_2.new_zeros(N, Gate, H)
+        g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
+        g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
+        g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+        g_pre = g_gates.flatten(1, 2)
+    if needs[2]:
+        c_h = g_pre @ v_weight_hh
+    if needs[1]:
+        c_x = g_pre @ v_weight_ih
+    if needs[5]:
+        c_weight_hh = g_pre.mT @ v_h
+    if needs[4]:
+        c_weight_ih = g_pre.mT @ v_x
+    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        dg_pre = torch.addmm(
+            torch.addmm(
+                torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+                x,
+                v_weight_ih.mT,
             ),
+            v_x,
+            weight_ih.mT,
         )
-    ).sum(1)
-    sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    dg_shown = torch.addcmul(
-        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
-        sum_dg_pre * shown,
-        1 - o,
-    )
-    v_y = g_2.new_zeros(State, N, H)
-    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-    v_y.select(0, 0).add_(dg_shown * o)
-    c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
-    c_i = g_cell * torch.addcmul(
-        (
+    if needs[0] or needs[9] or needs[10]:
+        sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
                 torch.nn.functional.one_hot(
-                    g_2.new_tensor(2, dtype=torch.long),
+                    g_2.new_tensor(1, dtype=torch.long),
                     Gate,
-                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * g[:, None],
-                1 - i[:, None],
+                ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
+                i[:, None],
+                torch.addcmul(
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(2, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(0, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * g[:, None],
+                    1 - i[:, None],
+                ),
             )
-        ).sum(1),
-        sum_dg_pre_3 * g,
-        i,
-        value=-1,
-    )
-    c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
-    c_g = g_cell * i * torch.addcmul(
-        sum_dg_pre_3 * (1 - i),
-        2 * g,
-        dg_pre.unflatten(1, (Gate, H)).select(1, 2),
-        value=-1,
-    )
-    c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
-    c_shown = g_hidden * o * torch.addcmul(
-        sum_dg_pre * (1 - o),
-        2 * shown,
-        torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
-        value=-1,
-    )
+        ).sum(1)
+    if needs[6] or needs[8]:
+        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+    if needs[3] or needs[7]:
+        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    if needs[0] or needs[9] or needs[10]:
+        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+    if needs[0] or needs[9]:
+        dg_shown = torch.addcmul(
+            torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
+            sum_dg_pre * shown,
+            1 - o,
+        )
+    if needs[0]:
+        v_y = g_2.new_zeros(State, N, H)
+        v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y.select(0, 0).add_(dg_shown * o)
+    if needs[3]:
+        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
+    if needs[6]:
+        c_i = g_cell * torch.addcmul(
+            (
+                dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(2, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(0, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * g[:, None],
+                    1 - i[:, None],
+                )
+            ).sum(1),
+            sum_dg_pre_3 * g,
+            i,
+            value=-1,
+        )
+    if needs[7]:
+        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+    if needs[8]:
+        c_g = g_cell * i * torch.addcmul(
+            sum_dg_pre_3 * (1 - i),
+            2 * g,
+            dg_pre.unflatten(1, (Gate, H)).select(1, 2),
+            value=-1,
+        )
+    if needs[9]:
+        c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+    if needs[10]:
+        c_shown = g_hidden * o * torch.addcmul(
+            sum_dg_pre * (1 - o),
+            2 * shown,
+            torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
+            value=-1,
+        )
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
 @_uncast
 def _pullback(
-    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
     State = 2
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]
+    dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(State, N, H)
-    if c_i is None:
-        c_i = x.new_full((), 0).expand(N, H)
-    if c_f is None:
-        c_f = x.new_full((), 0).expand(N, H)
-    if c_g is None:
-        c_g = x.new_full((), 0).expand(N, H)
-    if c_o is None:
-        c_o = x.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+        if c_i is None:
+            c_i = x.new_full((), 0).expand(N, H)
+        if c_f is None:
+            c_f = x.new_full((), 0).expand(N, H)
+        if c_g is None:
+            c_g = x.new_full((), 0).expand(N, H)
+        if c_o is None:
+            c_o = x.new_full((), 0).expand(N, H)
     if c_shown is None:
         c_shown = x.new_full((), 0).expand(N, H)
     sum_c_y = c_y.select(0, 0)
@@ -890,19 +920,29 @@ def _pullback(
         c_y.select(0, 1)
         + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
     )
-    dgates = x.new_zeros(N, Gate, H)
-    dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
-    dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
-    dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
-    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o))
-    dpre = dgates.flatten(1, 2)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dbias_ih = dpre.sum(0)
-    dc = dcell * f
-    dbias_hh = dbias_ih
+    if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
+        dgates = x.new_zeros(N, Gate, H)
+        dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
+        dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
+        dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
+        dgates.select(1, 3).add_(
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o)
+        )
+        dpre = dgates.flatten(1, 2)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[3]:
+        dweight_ih = dpre.mT @ x
+    if needs[4]:
+        dweight_hh = dpre.mT @ h
+    if needs[5] or needs[6]:
+        dbias_ih = dpre.sum(0)
+    if needs[2]:
+        dc = dcell * f
+    if needs[6]:
+        dbias_hh = dbias_ih
     return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -963,6 +1003,7 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
 @_uncast
 def _plain_behind(
     v_x, v_h, v_c, v_weight_ih, v_weight_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+    needs,
 ) -> tuple:
     State = 2
     N = g_2.shape[1]
@@ -970,119 +1011,147 @@ def _plain_behind(
     Gate = 4
     H = g_2.shape[2]
     P = weight_ih.shape[0]
-    if v_x is None:
-        v_x = g_2.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g_2.new_full((), 0).expand(N, H)
-    if v_c is None:
-        v_c = g_2.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g_2.new_full((), 0).expand(P, K)
-    if v_weight_hh is None:
-        v_weight_hh = g_2.new_full((), 0).expand(P, H)
-    g_hidden = g_2.select(0, 0)
-    g_shown = g_hidden * o
-    g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
-    g_gates = g_2.new_zeros(N, Gate, H)
-    g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
-    g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
-    g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
-    g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
-    g_pre = g_gates.flatten(1, 2)
-    c_h = g_pre @ v_weight_hh
-    c_x = g_pre @ v_weight_ih
-    c_weight_hh = g_pre.mT @ v_h
-    c_weight_ih = g_pre.mT @ v_x
-    dg_pre = torch.addmm(
-        torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
-        v_x,
-        weight_ih.mT,
-    )
-    sum_dg_pre_g_gates_term_5 = (
-        dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-            torch.nn.functional.one_hot(
-                g_2.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
-            i[:, None],
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * g[:, None],
-                1 - i[:, None],
-            ),
+    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
+    if needs[0] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_x is None:
+            v_x = g_2.new_full((), 0).expand(N, K)
+    if needs[0] or needs[5] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_h is None:
+            v_h = g_2.new_full((), 0).expand(N, H)
+    if needs[0] or needs[7] or needs[9] or needs[10]:
+        if v_c is None:
+            v_c = g_2.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_weight_ih is None:
+            v_weight_ih = g_2.new_full((), 0).expand(P, K)
+    if needs[0] or needs[2] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_weight_hh is None:
+            v_weight_hh = g_2.new_full((), 0).expand(P, H)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        g_hidden = g_2.select(0, 0)
+    if needs[2] or needs[1] or needs[5] or needs[4] or needs[3] or needs[6] or needs[7] or needs[8]:
+        g_shown = g_hidden * o
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+    if needs[2] or needs[1] or needs[5] or needs[4]:
+        g_gates = g_2.new_zeros(N, Gate, H)
+        g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
+        g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
+        g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+        g_pre = g_gates.flatten(1, 2)
+    if needs[2]:
+        c_h = g_pre @ v_weight_hh
+    if needs[1]:
+        c_x = g_pre @ v_weight_ih
+    if needs[5]:
+        c_weight_hh = g_pre.mT @ v_h
+    if needs[4]:
+        c_weight_ih = g_pre.mT @ v_x
+    if needs[0] or needs[3] or needs[6] or needs[7] or needs[8] or needs[9] or needs[10]:
+        dg_pre = torch.addmm(
+            torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
+            v_x,
+            weight_ih.mT,
         )
-    ).sum(1)
-    sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    dg_shown = torch.addcmul(
-        torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
-        sum_dg_pre * shown,
-        1 - o,
-    )
-    v_y = g_2.new_zeros(State, N, H)
-    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-    v_y.select(0, 0).add_(dg_shown * o)
-    c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
-    c_i = g_cell * torch.addcmul(
-        (
+    if needs[0] or needs[9] or needs[10]:
+        sum_dg_pre_g_gates_term_5 = (
             dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
                 torch.nn.functional.one_hot(
-                    g_2.new_tensor(2, dtype=torch.long),
+                    g_2.new_tensor(1, dtype=torch.long),
                     Gate,
-                ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * g[:, None],
-                1 - i[:, None],
+                ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
+                i[:, None],
+                torch.addcmul(
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(2, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(0, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * g[:, None],
+                    1 - i[:, None],
+                ),
             )
-        ).sum(1),
-        sum_dg_pre_3 * g,
-        i,
-        value=-1,
-    )
-    c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
-    c_g = g_cell * i * torch.addcmul(
-        sum_dg_pre_3 * (1 - i),
-        2 * g,
-        dg_pre.unflatten(1, (Gate, H)).select(1, 2),
-        value=-1,
-    )
-    c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
-    c_shown = g_hidden * o * torch.addcmul(
-        sum_dg_pre * (1 - o),
-        2 * shown,
-        torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
-        value=-1,
-    )
+        ).sum(1)
+    if needs[6] or needs[8]:
+        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+    if needs[3] or needs[7]:
+        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    if needs[0] or needs[9] or needs[10]:
+        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+    if needs[0] or needs[9]:
+        dg_shown = torch.addcmul(
+            torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
+            sum_dg_pre * shown,
+            1 - o,
+        )
+    if needs[0]:
+        v_y = g_2.new_zeros(State, N, H)
+        v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y.select(0, 0).add_(dg_shown * o)
+    if needs[3]:
+        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
+    if needs[6]:
+        c_i = g_cell * torch.addcmul(
+            (
+                dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(2, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
+                    torch.nn.functional.one_hot(
+                        g_2.new_tensor(0, dtype=torch.long),
+                        Gate,
+                    ).to(g_2.dtype)[:, None] * g[:, None],
+                    1 - i[:, None],
+                )
+            ).sum(1),
+            sum_dg_pre_3 * g,
+            i,
+            value=-1,
+        )
+    if needs[7]:
+        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+    if needs[8]:
+        c_g = g_cell * i * torch.addcmul(
+            sum_dg_pre_3 * (1 - i),
+            2 * g,
+            dg_pre.unflatten(1, (Gate, H)).select(1, 2),
+            value=-1,
+        )
+    if needs[9]:
+        c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+    if needs[10]:
+        c_shown = g_hidden * o * torch.addcmul(
+            sum_dg_pre * (1 - o),
+            2 * shown,
+            torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
+            value=-1,
+        )
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
 @_uncast
 def _plain_pullback(
-    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
+    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
 ) -> tuple:
     State = 2
     N = x.shape[0]
     Gate = 4
     H = h.shape[1]
+    dx = dh = dc = dweight_ih = dweight_hh = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(State, N, H)
-    if c_i is None:
-        c_i = x.new_full((), 0).expand(N, H)
-    if c_f is None:
-        c_f = x.new_full((), 0).expand(N, H)
-    if c_g is None:
-        c_g = x.new_full((), 0).expand(N, H)
-    if c_o is None:
-        c_o = x.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[3] or needs[4]:
+        if c_i is None:
+            c_i = x.new_full((), 0).expand(N, H)
+        if c_f is None:
+            c_f = x.new_full((), 0).expand(N, H)
+        if c_g is None:
+            c_g = x.new_full((), 0).expand(N, H)
+        if c_o is None:
+            c_o = x.new_full((), 0).expand(N, H)
     if c_shown is None:
         c_shown = x.new_full((), 0).expand(N, H)
     sum_c_y = c_y.select(0, 0)
@@ -1090,17 +1159,25 @@ def _plain_pullback(
         c_y.select(0, 1)
         + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
     )
-    dgates = x.new_zeros(N, Gate, H)
-    dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
-    dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
-    dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
-    dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o))
-    dpre = dgates.flatten(1, 2)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dc = dcell * f
+    if needs[0] or needs[1] or needs[3] or needs[4]:
+        dgates = x.new_zeros(N, Gate, H)
+        dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
+        dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
+        dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
+        dgates.select(1, 3).add_(
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o)
+        )
+        dpre = dgates.flatten(1, 2)
+    if needs[0]:
+        dx = dpre @ weight_ih
+    if needs[1]:
+        dh = dpre @ weight_hh
+    if needs[3]:
+        dweight_ih = dpre.mT @ x
+    if needs[4]:
+        dweight_hh = dpre.mT @ h
+    if needs[2]:
+        dc = dcell * f
     return (dx, dh, dc, dweight_ih, dweight_hh, None, None)
 
 
@@ -1123,6 +1200,8 @@ class LSTMCellFunction(torch.autograd.Function):
         )
             ctx.save_for_backward(x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, i, f, g, o, shown)
         result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
         ctx.save_for_backward(
@@ -1138,6 +1217,8 @@ class LSTMCellFunction(torch.autograd.Function):
             result.shown,
         )
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.i, result.f, result.g, result.o, result.shown)
 
     @staticmethod
@@ -1145,9 +1226,21 @@ class LSTMCellFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
             if ctx.plain:
-                gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _plain_pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 7
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -1202,9 +1295,10 @@ class LSTMCellGradient(torch.autograd.Function):
                 dy,
                 *saved,
                 *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
             )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

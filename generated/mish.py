@@ -203,24 +203,27 @@ def mish_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> MishSecond:
     v_x, g, x = _single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x)
+    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
     return MishSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x) -> tuple:
+def _behind(v_x, g, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     abs_x = torch.abs(x)
     gate_again_again = torch.tanh(x.clamp(min=0) + torch.log1p(torch.exp(-abs_x)))
     g_x_inverse_again = torch.sigmoid(x)
     g_x_term_again = 1 - gate_again_again ** 2
-    v_y = v_x * torch.addcmul(gate_again_again, g_x_inverse_again * g_x_term_again, x)
-    c_x = g_x_term_again * g * v_x * torch.addcmul(
-        g_x_inverse_again + torch.ops.aten.sigmoid_backward(x, g_x_inverse_again),
-        1 - 2 * g_x_inverse_again * gate_again_again * x,
-        torch.addcmul((x >= 0).to(g.dtype), torch.sigmoid(-abs_x), torch.sign(x), value=-1),
-    )
+    if needs[0]:
+        v_y = v_x * torch.addcmul(gate_again_again, g_x_inverse_again * g_x_term_again, x)
+    if needs[1]:
+        c_x = g_x_term_again * g * v_x * torch.addcmul(
+            g_x_inverse_again + torch.ops.aten.sigmoid_backward(x, g_x_inverse_again),
+            1 - 2 * g_x_inverse_again * gate_again_again * x,
+            torch.addcmul((x >= 0).to(g.dtype), torch.sigmoid(-abs_x), torch.sign(x), value=-1),
+        )
     return (v_y, c_x)
 
 
@@ -263,7 +266,7 @@ class MishGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

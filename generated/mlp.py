@@ -685,11 +685,11 @@ def mlp_double_backward(
     _in_range("labels", labels, v_C.shape[0])
     v_loss, _, _, c_W1, c_W2, c_bngain, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs = _behind(
         v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain,
-        embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+        embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs, (True,) * 11,
     )
     dC, dW1, db1, dW2, db2, dbngain, dbnbias = _pullback(
         None, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs, contexts, labels, W1,
-        W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+        W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs, (True,) * 10,
     )
     dW1 = dW1 + c_W1
     dW2 = dW2 + c_W2
@@ -703,94 +703,118 @@ def mlp_double_backward(
 @_uncast
 def _behind(
     v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain, embcat,
-    hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    hpreact_inv_std, hpreact_xhat, h, loss_probs, needs,
 ) -> tuple:
     N = contexts.shape[0]
     V = W2.shape[1]
     E = v_C.shape[1]
     K = W1.shape[0]
     H = W1.shape[1]
-    if v_C is None:
-        v_C = g.new_full((), 0).expand(V, E)
-    if v_W1 is None:
-        v_W1 = g.new_full((), 0).expand(K, H)
-    if v_b1 is None:
-        v_b1 = g.new_full((), 0).expand(H)
-    if v_W2 is None:
-        v_W2 = g.new_full((), 0).expand(H, V)
-    if v_b2 is None:
-        v_b2 = g.new_full((), 0).expand(V)
-    if v_bngain is None:
-        v_bngain = g.new_full((), 0).expand(H)
-    if v_bnbias is None:
-        v_bnbias = g.new_full((), 0).expand(H)
-    g_logits = g / N * loss_probs
-    g_logits.scatter_add_(1, labels.unsqueeze(1), (-g / N).expand(N, 1))
-    g_h = g_logits @ W2.mT
-    g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
-    g_bngain = (g_hpreact * hpreact_xhat).sum(0, keepdim=True)
-    g_bnbias = g_hpreact.sum(0, keepdim=True)
-    g_hprebn_term = torch.addcmul(
-        g_hpreact - g_bnbias / N,
-        g_bngain / (N - 1),
-        hpreact_xhat,
-        value=-1,
-    )
-    c_embcat = (bngain * hpreact_inv_std * g_hprebn_term) @ v_W1.mT
-    dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
-    c_W1 = dg_embcat.mT @ (bngain * hpreact_inv_std * g_hprebn_term)
-    dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
-    sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
-    sum_dg_hprebn_g_hprebn_term = (dg_hprebn * g_hprebn_term).sum(0)
-    sum_dg_hprebn_hpreact_xhat = (dg_hprebn * hpreact_xhat).sum(0, keepdim=True)
-    dg_h = torch.ops.aten.tanh_backward(
-        (
-            torch.addcmul(
-                torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
-                v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
-                hpreact_xhat,
-            )
-            - sum_dg_hprebn * bngain * hpreact_inv_std / N
-        ),
-        h,
-    )
-    c_W2 = g / N * (dg_h.mT @ (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
-    dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
-    v_loss = (
-        dg_logits * (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
-    ).sum() / N
-    c_bngain = sum_dg_hprebn_g_hprebn_term * hpreact_inv_std[0]
-    c_hpreact_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
-    c_hpreact_xhat = torch.addcmul(
-        torch.ops.aten.tanh_backward(
-            (v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1)) * g_h,
+    v_loss = c_embcat = c_W1 = c_W2 = c_bngain = c_hpreact_inv_std = c_hpreact_xhat = c_h = c_loss_probs = None
+    if needs[0] or needs[3] or needs[4] or needs[5] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_C is None:
+            v_C = g.new_full((), 0).expand(V, E)
+    if needs[0] or needs[6] or needs[4] or needs[5] or needs[7] or needs[8] or needs[9] or needs[10]:
+        if v_W1 is None:
+            v_W1 = g.new_full((), 0).expand(K, H)
+    if needs[0] or needs[9] or needs[10]:
+        if v_W2 is None:
+            v_W2 = g.new_full((), 0).expand(H, V)
+    if needs[0] or needs[10]:
+        if v_b2 is None:
+            v_b2 = g.new_full((), 0).expand(V)
+    if needs[0] or needs[4] or needs[8] or needs[9] or needs[10]:
+        if v_bngain is None:
+            v_bngain = g.new_full((), 0).expand(H)
+    if needs[0] or needs[4] or needs[9] or needs[10]:
+        if v_bnbias is None:
+            v_bnbias = g.new_full((), 0).expand(H)
+    if needs[6] or needs[3] or needs[5] or needs[7] or needs[8] or needs[9]:
+        g_logits = g / N * loss_probs
+        g_logits.scatter_add_(1, labels.unsqueeze(1), (-g / N).expand(N, 1))
+        g_h = g_logits @ W2.mT
+    if needs[6] or needs[3] or needs[5] or needs[7] or needs[8]:
+        g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
+        g_bngain = (g_hpreact * hpreact_xhat).sum(0, keepdim=True)
+    if needs[6] or needs[3] or needs[5] or needs[7]:
+        g_bnbias = g_hpreact.sum(0, keepdim=True)
+        g_hprebn_term = torch.addcmul(
+            g_hpreact - g_bnbias / N,
+            g_bngain / (N - 1),
+            hpreact_xhat,
+            value=-1,
+        )
+    if needs[6]:
+        c_embcat = (bngain * hpreact_inv_std * g_hprebn_term) @ v_W1.mT
+    if needs[0] or needs[3] or needs[4] or needs[5] or needs[7] or needs[8] or needs[9] or needs[10]:
+        dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
+    if needs[3]:
+        c_W1 = dg_embcat.mT @ (bngain * hpreact_inv_std * g_hprebn_term)
+    if needs[0] or needs[4] or needs[5] or needs[7] or needs[8] or needs[9] or needs[10]:
+        dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
+    if needs[0] or needs[4] or needs[9] or needs[10]:
+        sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
+    if needs[5] or needs[7]:
+        sum_dg_hprebn_g_hprebn_term = (dg_hprebn * g_hprebn_term).sum(0)
+    if needs[0] or needs[4] or needs[8] or needs[9] or needs[10]:
+        sum_dg_hprebn_hpreact_xhat = (dg_hprebn * hpreact_xhat).sum(0, keepdim=True)
+    if needs[0] or needs[4] or needs[10]:
+        dg_h = torch.ops.aten.tanh_backward(
+            (
+                torch.addcmul(
+                    torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
+                    v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
+                    hpreact_xhat,
+                )
+                - sum_dg_hprebn * bngain * hpreact_inv_std / N
+            ),
             h,
-        ),
-        bngain * g_bngain * hpreact_inv_std / (N - 1),
-        dg_hprebn,
-        value=-1,
-    )
-    c_h = torch.addcmul(
-        g / N * ((loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
-        2 * g_h * h,
-        (
-            torch.addcmul(
-                torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
-                v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
-                hpreact_xhat,
-            )
-            - sum_dg_hprebn * bngain * hpreact_inv_std / N
-        ),
-        value=-1,
-    )
-    c_loss_probs = g / N * dg_logits
+        )
+    if needs[4]:
+        c_W2 = g / N * (dg_h.mT @ (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
+    if needs[0] or needs[10]:
+        dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
+    if needs[0]:
+        v_loss = (
+            dg_logits * (loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
+        ).sum() / N
+    if needs[5]:
+        c_bngain = sum_dg_hprebn_g_hprebn_term * hpreact_inv_std[0]
+    if needs[7]:
+        c_hpreact_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
+    if needs[8]:
+        c_hpreact_xhat = torch.addcmul(
+            torch.ops.aten.tanh_backward(
+                (v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1)) * g_h,
+                h,
+            ),
+            bngain * g_bngain * hpreact_inv_std / (N - 1),
+            dg_hprebn,
+            value=-1,
+        )
+    if needs[9]:
+        c_h = torch.addcmul(
+            g / N * ((loss_probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
+            2 * g_h * h,
+            (
+                torch.addcmul(
+                    torch.addcmul(v_bnbias, bngain * hpreact_inv_std, dg_hprebn),
+                    v_bngain - sum_dg_hprebn_hpreact_xhat * bngain * hpreact_inv_std / (N - 1),
+                    hpreact_xhat,
+                )
+                - sum_dg_hprebn * bngain * hpreact_inv_std / N
+            ),
+            value=-1,
+        )
+    if needs[10]:
+        c_loss_probs = g / N * dg_logits
     return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs)
 
 
 @_uncast
 def _pullback(
     c_loss, c_embcat, c_hpreact_inv_std, c_hpreact_xhat, c_h, c_loss_probs, contexts, labels, W1,
-    W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs,
+    W2, bngain, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs, needs,
 ) -> tuple:
     N = contexts.shape[0]
     V = W2.shape[1]
@@ -799,45 +823,64 @@ def _pullback(
     E = W1.shape[0] // contexts.shape[1]
     K = W1.shape[0]
     H = W1.shape[1]
-    if c_loss is None:
-        c_loss = W1.new_full((), 0)
-    if c_embcat is None:
-        c_embcat = W1.new_full((), 0).expand(N, K)
-    if c_hpreact_inv_std is None:
-        c_hpreact_inv_std = W1.new_full((), 0).expand(1, H)
-    if c_hpreact_xhat is None:
-        c_hpreact_xhat = W1.new_full((), 0).expand(N, H)
-    if c_h is None:
-        c_h = W1.new_full((), 0).expand(N, H)
-    if c_loss_probs is None:
-        c_loss_probs = W1.new_full((), 0).expand(N, V)
-    dlogits = loss_probs * (
-        c_loss_probs + c_loss / N - (c_loss_probs * loss_probs).sum(1, keepdim=True)
-    )
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
-    dW2 = h.mT @ dlogits
-    db2 = dlogits.sum(0)
-    dh = torch.addmm(c_h, dlogits, W2.mT)
-    dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    dbngain = (dhpreact * hpreact_xhat).sum(0)
-    dbnbias = dhpreact.sum(0)
-    dhprebn = hpreact_inv_std * torch.addcmul(
-        (
-            torch.addcmul(c_hpreact_xhat, bngain, dhpreact)
-            - torch.addcmul(c_hpreact_xhat.sum(0, keepdim=True), dbnbias, bngain) / N
-        ),
-        torch.addcmul(
-            (hpreact_xhat * torch.addcmul(c_hpreact_xhat, bngain, dhpreact)).sum(0, keepdim=True),
-            c_hpreact_inv_std,
-            hpreact_inv_std,
-        ) / (N - 1),
-        hpreact_xhat,
-        value=-1,
-    )
-    dW1 = embcat.mT @ dhprebn
-    dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-    dC = W1.new_zeros(V, E).index_add_(0, contexts.flatten(), dembcat.reshape(contexts.numel(), E))
-    db1 = W1.new_zeros(H)
+    dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
+    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if c_loss is None:
+            c_loss = W1.new_full((), 0)
+    if needs[2]:
+        if c_embcat is None:
+            c_embcat = W1.new_full((), 0).expand(N, K)
+    if needs[2] or needs[3]:
+        if c_hpreact_inv_std is None:
+            c_hpreact_inv_std = W1.new_full((), 0).expand(1, H)
+        if c_hpreact_xhat is None:
+            c_hpreact_xhat = W1.new_full((), 0).expand(N, H)
+    if needs[2] or needs[3] or needs[7] or needs[8]:
+        if c_h is None:
+            c_h = W1.new_full((), 0).expand(N, H)
+    if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
+        if c_loss_probs is None:
+            c_loss_probs = W1.new_full((), 0).expand(N, V)
+        dlogits = loss_probs * (
+            c_loss_probs + c_loss / N - (c_loss_probs * loss_probs).sum(1, keepdim=True)
+        )
+        dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+    if needs[5]:
+        dW2 = h.mT @ dlogits
+    if needs[6]:
+        db2 = dlogits.sum(0)
+    if needs[2] or needs[3] or needs[7] or needs[8]:
+        dh = torch.addmm(c_h, dlogits, W2.mT)
+        dhpreact = torch.ops.aten.tanh_backward(dh, h)
+    if needs[7]:
+        dbngain = (dhpreact * hpreact_xhat).sum(0)
+    if needs[2] or needs[3] or needs[8]:
+        dbnbias = dhpreact.sum(0)
+    if needs[2] or needs[3]:
+        dhprebn = hpreact_inv_std * torch.addcmul(
+            (
+                torch.addcmul(c_hpreact_xhat, bngain, dhpreact)
+                - torch.addcmul(c_hpreact_xhat.sum(0, keepdim=True), dbnbias, bngain) / N
+            ),
+            torch.addcmul(
+                (hpreact_xhat * torch.addcmul(c_hpreact_xhat, bngain, dhpreact)).sum(0, keepdim=True),
+                c_hpreact_inv_std,
+                hpreact_inv_std,
+            ) / (N - 1),
+            hpreact_xhat,
+            value=-1,
+        )
+    if needs[3]:
+        dW1 = embcat.mT @ dhprebn
+    if needs[2]:
+        dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
+        dC = W1.new_zeros(V, E).index_add_(
+            0,
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
+    if needs[4]:
+        db1 = W1.new_zeros(H)
     return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)
 
 
@@ -863,6 +906,8 @@ class MLPFunction(torch.autograd.Function):
             result.loss_probs,
         )
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (
             result.loss,
             result.embcat,
@@ -876,7 +921,13 @@ class MLPFunction(torch.autograd.Function):
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(
+                dloss,
+                *cotangents,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad,
+            )
         elif dloss is None:
             return (None,) * 10
         elif torch.is_grad_enabled() and not _transformed(dloss):
@@ -911,7 +962,7 @@ class MLPGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

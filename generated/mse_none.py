@@ -211,23 +211,27 @@ def mse_none_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, g, x, target = _merged(0, 0, v_x, v_target, g, x, target)
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return MSENoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = g.shape[0]
+    v_losses = c_x = c_target = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
-    v_losses = dg_x_whole * (x - target)
-    c_x = dg_x_whole * g
-    c_target = -c_x
+    if needs[0]:
+        v_losses = dg_x_whole * (x - target)
+    if needs[1] or needs[2]:
+        c_x = dg_x_whole * g
+    if needs[2]:
+        c_target = -c_x
     return (v_losses, c_x, c_target)
 
 
@@ -270,7 +274,13 @@ class MSENoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

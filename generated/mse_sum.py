@@ -214,22 +214,26 @@ def mse_sum_double_backward(
     v_x, v_target, g, x, target = _single(v_x, v_target, g, x, target)
     if len(N_dims) != 1:
         v_x, v_target, x, target = _merged(0, 0, v_x, v_target, x, target)
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, (True,) * 3)
     return MSESumSecond(
         v_loss.to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target) -> tuple:
+def _behind(v_x, v_target, g, x, target, needs) -> tuple:
     N = x.shape[0]
+    v_loss = c_x = c_target = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    v_loss = 2 * ((x - target) * (v_x - v_target)).sum()
-    c_x = 2 * g * (v_x - v_target)
-    c_target = -c_x
+    if needs[0]:
+        v_loss = 2 * ((x - target) * (v_x - v_target)).sum()
+    if needs[1] or needs[2]:
+        c_x = 2 * g * (v_x - v_target)
+    if needs[2]:
+        c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
@@ -272,7 +276,7 @@ class MSESumGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -313,29 +313,32 @@ def nll_double_backward(
         v_logprobs, = _merged(2, 0, v_logprobs)
         labels, labels_kept = _merged(1, 0, labels, labels_kept)
     v_loss, _, _, _, c_counted_sum_2 = _behind(
-        v_logprobs, g, labels, labels_kept, weight, counted_sum_2,
+        v_logprobs, g, labels, labels_kept, weight, counted_sum_2, (True,) * 5,
     )
     dlogprobs, = _pullback(None, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2)
     return NLLSecond(v_loss.to(dtype), _restored(dlogprobs, 2, S_dims).to(dtype))
 
 
-def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2) -> tuple:
+def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, needs) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
+    v_loss = c_counted_sum_2 = None
     if v_logprobs is None:
         v_logprobs = g.new_full((), 0).expand(N, C, S)
     labels_kept_is_not_0 = labels_kept != 0
-    v_loss = -torch.where(
-        labels_kept_is_not_0,
-        weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2,
-        0,
-    ).sum()
-    c_counted_sum_2 = -g * torch.where(
-        labels_kept_is_not_0,
-        -weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2 ** 2,
-        0,
-    ).sum()
+    if needs[0]:
+        v_loss = -torch.where(
+            labels_kept_is_not_0,
+            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2,
+            0,
+        ).sum()
+    if needs[4]:
+        c_counted_sum_2 = -g * torch.where(
+            labels_kept_is_not_0,
+            -weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / counted_sum_2 ** 2,
+            0,
+        ).sum()
     return (v_loss, None, None, None, c_counted_sum_2)
 
 
@@ -345,8 +348,6 @@ def _pullback(c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_
     S = labels.shape[1]
     if c_loss is None:
         c_loss = counted_sum_2.new_full((), 0)
-    if c_counted_sum_2 is None:
-        c_counted_sum_2 = counted_sum_2.new_full((), 0)
     dlogprobs = counted_sum_2.new_zeros(N, C, S)
     dlogprobs.scatter_add_(
         1,
@@ -404,6 +405,8 @@ class NLLFunction(torch.autograd.Function):
             result.counted_sum_2,
         )
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.counted_sum_2)
 
     @staticmethod
@@ -453,7 +456,13 @@ class NLLGradient(torch.autograd.Function):
         if ctx.plain:
             gradients = _plain_behind(*vectors, dloss, *saved, *ctx.numbers)
         else:
-            gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+            gradients = _behind(
+                *vectors,
+                dloss,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         return (None, None, None, *gradients)
 
 

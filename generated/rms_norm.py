@@ -269,8 +269,8 @@ def rms_norm_double_backward(
     v_x, v_gain, g, x, gain, inv_rms = _single(v_x, v_gain, g, x, gain, inv_rms)
     if len(N_dims) != 1:
         v_x, g, x, inv_rms = _merged(0, -1, v_x, g, x, inv_rms)
-    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms)
-    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms)
+    v_y, c_x, c_gain, c_inv_rms = _behind(v_x, v_gain, g, x, gain, inv_rms, (True,) * 4)
+    dx, dgain = _pullback(None, c_inv_rms, x, gain, inv_rms, (True,) * 3)
     dx = dx + c_x
     dgain = dgain + c_gain
     return RMSNormSecond(
@@ -278,48 +278,60 @@ def rms_norm_double_backward(
     )
 
 
-def _behind(v_x, v_gain, g, x, gain, inv_rms) -> tuple:
+def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_x = c_gain = c_inv_rms = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    if v_gain is None:
-        v_gain = g.new_full((), 0).expand(C)
-    g_xhat = gain * g
-    g_x_sum = (g_xhat * x).sum(1, keepdim=True)
+    if needs[0] or needs[1] or needs[3]:
+        if v_gain is None:
+            v_gain = g.new_full((), 0).expand(C)
+    if needs[1] or needs[3]:
+        g_xhat = gain * g
+        g_x_sum = (g_xhat * x).sum(1, keepdim=True)
     sum_v_x_x = (v_x * x).sum(1, keepdim=True)
-    v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
-    c_x = inv_rms * torch.addcmul(
-        g * (v_gain - sum_v_x_x * gain * inv_rms ** 2 / C),
-        g_x_sum * inv_rms ** 2 / C,
-        v_x,
-        value=-1,
-    )
-    c_gain = (inv_rms * g * torch.addcmul(v_x, sum_v_x_x * inv_rms ** 2 / C, x, value=-1)).sum(0)
-    c_inv_rms = (
-        (v_gain * g * x).sum(1, keepdim=True)
-        + (
-            v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
-        ).sum(1, keepdim=True)
-        - 2 * sum_v_x_x * g_x_sum * inv_rms ** 2 / C
-    )
+    if needs[0]:
+        v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
+    if needs[1]:
+        c_x = inv_rms * torch.addcmul(
+            g * (v_gain - sum_v_x_x * gain * inv_rms ** 2 / C),
+            g_x_sum * inv_rms ** 2 / C,
+            v_x,
+            value=-1,
+        )
+    if needs[2]:
+        c_gain = (
+            inv_rms * g * torch.addcmul(v_x, sum_v_x_x * inv_rms ** 2 / C, x, value=-1)
+        ).sum(0)
+    if needs[3]:
+        c_inv_rms = (
+            (v_gain * g * x).sum(1, keepdim=True)
+            + (
+                v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
+            ).sum(1, keepdim=True)
+            - 2 * sum_v_x_x * g_x_sum * inv_rms ** 2 / C
+        )
     return (v_y, c_x, c_gain, c_inv_rms)
 
 
-def _pullback(c_y, c_inv_rms, x, gain, inv_rms) -> tuple:
+def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
     N = x.shape[0]
     C = x.shape[1]
+    dx = dgain = None
     if c_y is None:
         c_y = x.new_full((), 0).expand(N, C)
-    if c_inv_rms is None:
-        c_inv_rms = x.new_full((), 0).expand(N, 1)
-    dx = inv_rms * torch.addcmul(
-        gain * c_y,
-        inv_rms ** 2 * (c_inv_rms + (gain * c_y * x).sum(1, keepdim=True)) / C,
-        x,
-        value=-1,
-    )
-    dgain = (inv_rms * c_y * x).sum(0)
+    if needs[0]:
+        if c_inv_rms is None:
+            c_inv_rms = x.new_full((), 0).expand(N, 1)
+        dx = inv_rms * torch.addcmul(
+            gain * c_y,
+            inv_rms ** 2 * (c_inv_rms + (gain * c_y * x).sum(1, keepdim=True)) / C,
+            x,
+            value=-1,
+        )
+    if needs[1]:
+        dgain = (inv_rms * c_y * x).sum(0)
     return (dx, dgain)
 
 
@@ -338,16 +350,22 @@ def _plain_backward(dy, inv_rms, y) -> tuple:
     return (dx, None)
 
 
-def _plain_behind(v_x, g, inv_rms, y) -> tuple:
+def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_inv_rms = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    g_x_sum = (g * y).sum(1, keepdim=True)
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    v_y = inv_rms * torch.addcmul(v_x, sum_v_x_y / C, y, value=-1)
-    c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
-    c_y = -sum_v_x_y * inv_rms / C * g - g_x_sum * inv_rms / C * v_x
+    if needs[1] or needs[2]:
+        g_x_sum = (g * y).sum(1, keepdim=True)
+    if needs[0] or needs[2]:
+        sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    if needs[0]:
+        v_y = inv_rms * torch.addcmul(v_x, sum_v_x_y / C, y, value=-1)
+    if needs[1]:
+        c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
+    if needs[2]:
+        c_y = -sum_v_x_y * inv_rms / C * g - g_x_sum * inv_rms / C * v_x
     return (v_y, c_inv_rms, c_y)
 
 
@@ -380,10 +398,14 @@ class RMSNormFunction(torch.autograd.Function):
             y, inv_rms = _plain_forward(x, eps)
             ctx.save_for_backward(inv_rms, y)
             ctx.numbers = ()
+            if torch.compiler.is_compiling():
+                return (y,)
             return (y, inv_rms)
         result = _forward(x, gain, eps)
         ctx.save_for_backward(result.x, result.gain, result.inv_rms)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.inv_rms)
 
     @staticmethod
@@ -393,7 +415,13 @@ class RMSNormFunction(torch.autograd.Function):
             if ctx.plain:
                 gradients = _plain_pullback(dy, *cotangents, *saved, *ctx.numbers)
             else:
-                gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+                gradients = _pullback(
+                    dy,
+                    *cotangents,
+                    *saved,
+                    *ctx.numbers,
+                    needs=ctx.needs_input_grad,
+                )
         elif dy is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -431,9 +459,15 @@ class RMSNormGradient(torch.autograd.Function):
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
-            gradients = _plain_behind(vectors[0], dy, *saved, *ctx.numbers)
+            gradients = _plain_behind(
+                vectors[0],
+                dy,
+                *saved,
+                *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
+            )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

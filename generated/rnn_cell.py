@@ -367,6 +367,7 @@ def rnn_cell_double_backward(
         v_x, v_h, g, x, h, y = _merged(0, -1, v_x, v_h, g, x, h, y)
     v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y = _behind(
         v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
+        (True,) * 6,
     )
     dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh = _backward(
         c_y, x, h, weight_ih, weight_hh, y, (True,) * 6,
@@ -385,38 +386,53 @@ def rnn_cell_double_backward(
 @_uncast
 def _behind(
     v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
+    needs,
 ) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     H = g.shape[1]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g.new_full((), 0).expand(H, K)
-    if v_weight_hh is None:
-        v_weight_hh = g.new_full((), 0).expand(H, H)
-    if v_bias_ih is None:
-        v_bias_ih = g.new_full((), 0).expand(H)
-    if v_bias_hh is None:
-        v_bias_hh = g.new_full((), 0).expand(H)
-    g_pre = torch.ops.aten.tanh_backward(g, y)
-    c_h = g_pre @ v_weight_hh
-    c_x = g_pre @ v_weight_ih
-    c_weight_hh = g_pre.mT @ v_h
-    c_weight_ih = g_pre.mT @ v_x
-    dg_pre = torch.addmm(
-        torch.addmm(
-            torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
-            x,
-            v_weight_ih.mT,
-        ),
-        v_x,
-        weight_ih.mT,
-    )
-    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    c_y = -2 * dg_pre * g * y
+    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
+    if needs[0] or needs[3] or needs[5]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4] or needs[5]:
+        if v_h is None:
+            v_h = g.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[5]:
+        if v_weight_ih is None:
+            v_weight_ih = g.new_full((), 0).expand(H, K)
+    if needs[0] or needs[2] or needs[5]:
+        if v_weight_hh is None:
+            v_weight_hh = g.new_full((), 0).expand(H, H)
+    if needs[0] or needs[5]:
+        if v_bias_ih is None:
+            v_bias_ih = g.new_full((), 0).expand(H)
+        if v_bias_hh is None:
+            v_bias_hh = g.new_full((), 0).expand(H)
+    if needs[2] or needs[1] or needs[4] or needs[3]:
+        g_pre = torch.ops.aten.tanh_backward(g, y)
+    if needs[2]:
+        c_h = g_pre @ v_weight_hh
+    if needs[1]:
+        c_x = g_pre @ v_weight_ih
+    if needs[4]:
+        c_weight_hh = g_pre.mT @ v_h
+    if needs[3]:
+        c_weight_ih = g_pre.mT @ v_x
+    if needs[0] or needs[5]:
+        dg_pre = torch.addmm(
+            torch.addmm(
+                torch.addmm(torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT), v_h, weight_hh.mT),
+                x,
+                v_weight_ih.mT,
+            ),
+            v_x,
+            weight_ih.mT,
+        )
+    if needs[0]:
+        v_y = torch.ops.aten.tanh_backward(dg_pre, y)
+    if needs[5]:
+        c_y = -2 * dg_pre * g * y
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
@@ -443,30 +459,45 @@ def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
 
 
 @_uncast
-def _plain_behind(v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y) -> tuple:
+def _plain_behind(
+    v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y, needs,
+) -> tuple:
     N = g.shape[0]
     K = x.shape[1]
     H = g.shape[1]
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N, K)
-    if v_h is None:
-        v_h = g.new_full((), 0).expand(N, H)
-    if v_weight_ih is None:
-        v_weight_ih = g.new_full((), 0).expand(H, K)
-    if v_weight_hh is None:
-        v_weight_hh = g.new_full((), 0).expand(H, H)
-    g_pre = torch.ops.aten.tanh_backward(g, y)
-    c_h = g_pre @ v_weight_hh
-    c_x = g_pre @ v_weight_ih
-    c_weight_hh = g_pre.mT @ v_h
-    c_weight_ih = g_pre.mT @ v_x
-    dg_pre = torch.addmm(
-        torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
-        v_x,
-        weight_ih.mT,
-    )
-    v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    c_y = -2 * dg_pre * g * y
+    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
+    if needs[0] or needs[3] or needs[5]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N, K)
+    if needs[0] or needs[4] or needs[5]:
+        if v_h is None:
+            v_h = g.new_full((), 0).expand(N, H)
+    if needs[0] or needs[1] or needs[5]:
+        if v_weight_ih is None:
+            v_weight_ih = g.new_full((), 0).expand(H, K)
+    if needs[0] or needs[2] or needs[5]:
+        if v_weight_hh is None:
+            v_weight_hh = g.new_full((), 0).expand(H, H)
+    if needs[2] or needs[1] or needs[4] or needs[3]:
+        g_pre = torch.ops.aten.tanh_backward(g, y)
+    if needs[2]:
+        c_h = g_pre @ v_weight_hh
+    if needs[1]:
+        c_x = g_pre @ v_weight_ih
+    if needs[4]:
+        c_weight_hh = g_pre.mT @ v_h
+    if needs[3]:
+        c_weight_ih = g_pre.mT @ v_x
+    if needs[0] or needs[5]:
+        dg_pre = torch.addmm(
+            torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
+            v_x,
+            weight_ih.mT,
+        )
+    if needs[0]:
+        v_y = torch.ops.aten.tanh_backward(dg_pre, y)
+    if needs[5]:
+        c_y = -2 * dg_pre * g * y
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
 
 
@@ -544,9 +575,10 @@ class RNNCellGradient(torch.autograd.Function):
                 dy,
                 *saved,
                 *ctx.numbers,
+                needs=ctx.needs_input_grad[3 :],
             )
         else:
-            gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+            gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
 
 

@@ -463,9 +463,9 @@ def scaled_dot_product_attention_double_backward(
     if not isinstance(scale, (float, int)):
         scale = _number("scale", scale)
     v_y, c_query, c_key, c_value, c_probs = _behind(
-        v_query, v_key, v_value, g, query, key, value, probs, scale,
+        v_query, v_key, v_value, g, query, key, value, probs, scale, (True,) * 5,
     )
-    dquery, dkey, dvalue = _pullback(None, c_probs, query, key, value, probs, scale)
+    dquery, dkey, dvalue = _pullback(None, c_probs, query, key, value, probs, scale, (True,) * 4)
     dquery = dquery + c_query
     dkey = dkey + c_key
     dvalue = dvalue + c_value
@@ -476,52 +476,71 @@ def scaled_dot_product_attention_double_backward(
 
 
 @_uncast
-def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale) -> tuple:
+def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) -> tuple:
     B = g.shape[0]
     T = g.shape[1]
     E = query.shape[2]
     S = key.shape[1]
     F = g.shape[2]
-    if v_query is None:
-        v_query = g.new_full((), 0).expand(B, T, E)
-    if v_key is None:
-        v_key = g.new_full((), 0).expand(B, S, E)
-    if v_value is None:
-        v_value = g.new_full((), 0).expand(B, S, F)
-    g_probs = g @ value.mT
-    g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
-    g_scores = g_scores_term * probs
-    dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
-    sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
-    dg_probs = probs * (dg_scores - sum_dg_scores_probs)
-    c_value = dg_probs.mT @ g
-    v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    c_query = scale * (g_scores @ v_key)
-    c_key = scale * (g_scores.mT @ v_query)
-    c_probs = torch.addcmul(
-        torch.addcmul(g @ v_value.mT, dg_scores, g_scores_term),
-        sum_dg_scores_probs,
-        g_probs,
-        value=-1,
-    )
+    v_y = c_value = c_query = c_key = c_probs = None
+    if needs[0] or needs[3] or needs[2] or needs[4]:
+        if v_query is None:
+            v_query = g.new_full((), 0).expand(B, T, E)
+    if needs[0] or needs[3] or needs[1] or needs[4]:
+        if v_key is None:
+            v_key = g.new_full((), 0).expand(B, S, E)
+    if needs[0] or needs[4]:
+        if v_value is None:
+            v_value = g.new_full((), 0).expand(B, S, F)
+    if needs[1] or needs[2] or needs[4]:
+        g_probs = g @ value.mT
+        g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
+    if needs[1] or needs[2]:
+        g_scores = g_scores_term * probs
+    if needs[0] or needs[3] or needs[4]:
+        dg_scores = scale * torch.baddbmm(v_query @ key.mT, query, v_key.mT)
+        sum_dg_scores_probs = (dg_scores * probs).sum(2, keepdim=True)
+    if needs[0] or needs[3]:
+        dg_probs = probs * (dg_scores - sum_dg_scores_probs)
+    if needs[3]:
+        c_value = dg_probs.mT @ g
+    if needs[0]:
+        v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
+    if needs[1]:
+        c_query = scale * (g_scores @ v_key)
+    if needs[2]:
+        c_key = scale * (g_scores.mT @ v_query)
+    if needs[4]:
+        c_probs = torch.addcmul(
+            torch.addcmul(g @ v_value.mT, dg_scores, g_scores_term),
+            sum_dg_scores_probs,
+            g_probs,
+            value=-1,
+        )
     return (v_y, c_query, c_key, c_value, c_probs)
 
 
 @_uncast
-def _pullback(c_y, c_probs, query, key, value, probs, scale) -> tuple:
+def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     B = query.shape[0]
     T = query.shape[1]
     S = key.shape[1]
     F = value.shape[2]
+    dquery = dkey = dvalue = None
     if c_y is None:
         c_y = query.new_full((), 0).expand(B, T, F)
-    if c_probs is None:
-        c_probs = query.new_full((), 0).expand(B, T, S)
-    dvalue = probs.mT @ c_y
-    dprobs = torch.baddbmm(c_probs, c_y, value.mT)
-    dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    dquery = scale * (dscores @ key)
-    dkey = scale * (dscores.mT @ query)
+    if needs[0] or needs[1]:
+        if c_probs is None:
+            c_probs = query.new_full((), 0).expand(B, T, S)
+    if needs[2]:
+        dvalue = probs.mT @ c_y
+    if needs[0] or needs[1]:
+        dprobs = torch.baddbmm(c_probs, c_y, value.mT)
+        dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
+    if needs[0]:
+        dquery = scale * (dscores @ key)
+    if needs[1]:
+        dkey = scale * (dscores.mT @ query)
     return (dquery, dkey, dvalue)
 
 
@@ -536,13 +555,15 @@ class ScaledDotProductAttentionFunction(torch.autograd.Function):
         result = _forward(query, key, value, scale)
         ctx.save_for_backward(result.query, result.key, result.value, result.probs)
         ctx.numbers = (result.scale,)
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.probs)
 
     @staticmethod
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _transformed(dy):
@@ -571,7 +592,7 @@ class ScaledDotProductAttentionGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -175,17 +175,20 @@ def sigmoid_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SigmoidSecond:
     v_x, g, y = _single(v_x, g, y)
     if len(N_dims) != 1:
         v_x, g, y = _merged(0, 0, v_x, g, y)
-    v_y, c_y = _behind(v_x, g, y)
+    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
     dx, = _backward(c_y, y)
     return SigmoidSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, y) -> tuple:
+def _behind(v_x, g, y, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
-    v_y = torch.ops.aten.sigmoid_backward(v_x, y)
-    c_y = g * v_x * (1 - 2 * y)
+    if needs[0]:
+        v_y = torch.ops.aten.sigmoid_backward(v_x, y)
+    if needs[1]:
+        c_y = g * v_x * (1 - 2 * y)
     return (v_y, c_y)
 
 
@@ -228,7 +231,7 @@ class SigmoidGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

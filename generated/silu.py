@@ -189,22 +189,25 @@ def silu_double_backward(v_x: Tensor, g: Tensor, x: Tensor) -> SiluSecond:
     v_x, g, x = _single(v_x, g, x)
     if len(N_dims) != 1:
         v_x, g, x = _merged(0, 0, v_x, g, x)
-    v_y, c_x = _behind(v_x, g, x)
+    v_y, c_x = _behind(v_x, g, x, (True,) * 2)
     return SiluSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x) -> tuple:
+def _behind(v_x, g, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     s_again_again = torch.sigmoid(x)
     g_x_term_2_again = x * (1 - s_again_again) + 1
-    v_y = g_x_term_2_again * s_again_again * v_x
-    c_x = s_again_again * g * v_x * (
-        (1 - s_again_again) * torch.addcmul(g_x_term_2_again, s_again_again, x, value=-1)
-        + 1
-        - s_again_again
-    )
+    if needs[0]:
+        v_y = g_x_term_2_again * s_again_again * v_x
+    if needs[1]:
+        c_x = s_again_again * g * v_x * (
+            (1 - s_again_again) * torch.addcmul(g_x_term_2_again, s_again_again, x, value=-1)
+            + 1
+            - s_again_again
+        )
     return (v_y, c_x)
 
 
@@ -247,7 +250,7 @@ class SiluGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

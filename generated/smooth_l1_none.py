@@ -259,15 +259,16 @@ def smooth_l1_none_double_backward(
         beta = _number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_none: beta must be at least 0, got {beta}")
-    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, beta)
+    v_losses, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, (True,) * 3)
     return SmoothL1NoneSecond(
         _restored(v_losses, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target, beta) -> tuple:
+def _behind(v_x, v_target, g, x, target, beta, needs) -> tuple:
     N = g.shape[0]
+    v_losses = c_target = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
@@ -275,13 +276,16 @@ def _behind(v_x, v_target, g, x, target, beta) -> tuple:
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
     dg_x = v_x - v_target
-    v_losses = dg_x * torch.where(
-        abs_target_minus_x >= beta,
-        -torch.sign(target_minus_x),
-        -target_minus_x / beta,
-    )
-    c_target = torch.ops.aten.threshold_backward(-dg_x * g / beta, beta - abs_target_minus_x, 0)
-    c_x = -c_target
+    if needs[0]:
+        v_losses = dg_x * torch.where(
+            abs_target_minus_x >= beta,
+            -torch.sign(target_minus_x),
+            -target_minus_x / beta,
+        )
+    if needs[2] or needs[1]:
+        c_target = torch.ops.aten.threshold_backward(-dg_x * g / beta, beta - abs_target_minus_x, 0)
+    if needs[1]:
+        c_x = -c_target
     return (v_losses, c_x, c_target)
 
 
@@ -329,7 +333,13 @@ class SmoothL1NoneGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
+        gradients = _behind(
+            *vectors,
+            dlosses,
+            *saved,
+            *ctx.numbers,
+            needs=ctx.needs_input_grad[2 :],
+        )
         return (None, None, *gradients)
 
 

@@ -280,34 +280,38 @@ def smooth_l1_sum_double_backward(
         beta = _number("beta", beta)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_sum: beta must be at least 0, got {beta}")
-    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, beta)
+    v_loss, c_x, c_target = _behind(v_x, v_target, g, x, target, beta, (True,) * 3)
     return SmoothL1SumSecond(
         v_loss.to(dtype), _restored(c_x, 0, N_dims).to(dtype),
         _restored(c_target, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_x, v_target, g, x, target, beta) -> tuple:
+def _behind(v_x, v_target, g, x, target, beta, needs) -> tuple:
     N = x.shape[0]
+    v_loss = c_x = c_target = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
     target_minus_x = target - x
     abs_target_minus_x = torch.abs(target_minus_x)
-    v_loss = (
-        torch.where(
-            abs_target_minus_x >= beta,
-            -torch.sign(target_minus_x),
-            -target_minus_x / beta,
-        ) * (v_x - v_target)
-    ).sum()
-    c_x = torch.ops.aten.threshold_backward(
-        -g / beta * (v_target - v_x),
-        beta - abs_target_minus_x,
-        0,
-    )
-    c_target = -c_x
+    if needs[0]:
+        v_loss = (
+            torch.where(
+                abs_target_minus_x >= beta,
+                -torch.sign(target_minus_x),
+                -target_minus_x / beta,
+            ) * (v_x - v_target)
+        ).sum()
+    if needs[1] or needs[2]:
+        c_x = torch.ops.aten.threshold_backward(
+            -g / beta * (v_target - v_x),
+            beta - abs_target_minus_x,
+            0,
+        )
+    if needs[2]:
+        c_target = -c_x
     return (v_loss, c_x, c_target)
 
 
@@ -350,7 +354,7 @@ class SmoothL1SumGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -193,20 +193,24 @@ def softmax_double_backward(v_x: Tensor, g: Tensor, y: Tensor) -> SoftmaxSecond:
         raise ValueError(
             f"softmax: exp_x_shifted takes a maximum along it, but C is 0 where C = {C}"
         )
-    v_y, c_y = _behind(v_x, g, y)
+    v_y, c_y = _behind(v_x, g, y, (True,) * 2)
     dx, = _backward(c_y, y)
     return SoftmaxSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, y) -> tuple:
+def _behind(v_x, g, y, needs) -> tuple:
     N = g.shape[0]
     C = g.shape[1]
+    v_y = c_y = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    g_x_term = g - (g * y).sum(1, keepdim=True)
+    if needs[1]:
+        g_x_term = g - (g * y).sum(1, keepdim=True)
     sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-    v_y = y * (v_x - sum_v_x_y)
-    c_y = torch.addcmul(g_x_term * v_x, sum_v_x_y, g, value=-1)
+    if needs[0]:
+        v_y = y * (v_x - sum_v_x_y)
+    if needs[1]:
+        c_y = torch.addcmul(g_x_term * v_x, sum_v_x_y, g, value=-1)
     return (v_y, c_y)
 
 
@@ -249,7 +253,7 @@ class SoftmaxGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

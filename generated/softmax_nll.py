@@ -275,18 +275,21 @@ def softmax_nll_double_backward(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
     _in_range("labels", labels, v_logits.shape[1])
-    v_loss, _, c_probs = _behind(v_logits, g, labels, probs)
+    v_loss, _, c_probs = _behind(v_logits, g, labels, probs, (True,) * 3)
     dlogits, = _pullback(None, c_probs, labels, probs)
     return SoftmaxNLLSecond(v_loss.to(dtype), dlogits.to(dtype))
 
 
-def _behind(v_logits, g, labels, probs) -> tuple:
+def _behind(v_logits, g, labels, probs, needs) -> tuple:
     N = labels.shape[0]
     C = probs.shape[1]
+    v_loss = c_probs = None
     if v_logits is None:
         v_logits = g.new_full((), 0).expand(N, C)
-    v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
-    c_probs = g / N * v_logits
+    if needs[0]:
+        v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
+    if needs[2]:
+        c_probs = g / N * v_logits
     return (v_loss, None, c_probs)
 
 
@@ -313,6 +316,8 @@ class SoftmaxNLLFunction(torch.autograd.Function):
         result = _forward(logits, labels)
         ctx.save_for_backward(result.labels, result.probs)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.loss,)
         return (result.loss, result.probs)
 
     @staticmethod
@@ -343,7 +348,7 @@ class SoftmaxNLLGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -198,17 +198,20 @@ def softplus_double_backward(v_x: Tensor, g: Tensor, x: Tensor, beta: float) -> 
         beta = _number("beta", beta)
     if not beta > 0:
         raise ValueError(f"softplus: beta must be above 0, got {beta}")
-    v_y, c_x = _behind(v_x, g, x, beta)
+    v_y, c_x = _behind(v_x, g, x, beta, (True,) * 2)
     return SoftplusSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(c_x, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, x, beta) -> tuple:
+def _behind(v_x, g, x, beta, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     g_x_inverse_again = torch.sigmoid(beta * x)
-    v_y = g_x_inverse_again * v_x
-    c_x = torch.ops.aten.sigmoid_backward(beta * g * v_x, g_x_inverse_again)
+    if needs[0]:
+        v_y = g_x_inverse_again * v_x
+    if needs[1]:
+        c_x = torch.ops.aten.sigmoid_backward(beta * g * v_x, g_x_inverse_again)
     return (v_y, c_x)
 
 
@@ -251,7 +254,7 @@ class SoftplusGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

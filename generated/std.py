@@ -258,22 +258,32 @@ def std_double_backward(
         correction = _number("correction", correction)
     if not correction < C:
         raise ValueError(f"std: correction must be below C, got {correction} where C = {C}")
-    v_y, c_var_diff, c_var = _behind(v_x, g, var_diff, var, correction)
+    v_y, c_var_diff, c_var = _behind(v_x, g, var_diff, var, correction, (True,) * 3)
     dx, = _pullback(None, c_var_diff, c_var, var_diff, var, correction)
     return StdSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, var_diff, var, correction) -> tuple:
+def _behind(v_x, g, var_diff, var, correction, needs) -> tuple:
     N = g.shape[0]
     C = var_diff.shape[1]
+    v_y = c_var_diff = c_var = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    sum_v_x_var_diff = (v_x * var_diff).sum(1)
+    if needs[0] or needs[2]:
+        sum_v_x_var_diff = (v_x * var_diff).sum(1)
     var_up_to_0 = var <= 0
-    choice_var = torch.where(var_up_to_0, 0, var ** -0.5)
-    v_y = choice_var * sum_v_x_var_diff / (C - correction)
-    c_var_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
-    c_var = -torch.where(var_up_to_0, 0, sum_v_x_var_diff * g / 2 / var ** 1.5 / (C - correction))
+    if needs[0] or needs[1]:
+        choice_var = torch.where(var_up_to_0, 0, var ** -0.5)
+    if needs[0]:
+        v_y = choice_var * sum_v_x_var_diff / (C - correction)
+    if needs[1]:
+        c_var_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
+    if needs[2]:
+        c_var = -torch.where(
+            var_up_to_0,
+            0,
+            sum_v_x_var_diff * g / 2 / var ** 1.5 / (C - correction),
+        )
     return (v_y, c_var_diff, c_var)
 
 
@@ -312,6 +322,8 @@ class StdFunction(torch.autograd.Function):
         result = _forward(x, correction)
         ctx.save_for_backward(result.var_diff, result.var)
         ctx.numbers = (result.correction,)
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.var_diff, result.var)
 
     @staticmethod
@@ -342,7 +354,7 @@ class StdGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -224,32 +224,37 @@ def swiglu_double_backward(
     v_gate, v_x, g, gate, x = _single(v_gate, v_x, g, gate, x)
     if len(N_dims) != 1:
         v_gate, v_x, g, gate, x = _merged(0, 0, v_gate, v_x, g, gate, x)
-    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x)
+    v_y, c_gate, c_x = _behind(v_gate, v_x, g, gate, x, (True,) * 3)
     return SwigluSecond(
         _restored(v_y, 0, N_dims).to(dtype), _restored(c_gate, 0, N_dims).to(dtype),
         _restored(c_x, 0, N_dims).to(dtype),
     )
 
 
-def _behind(v_gate, v_x, g, gate, x) -> tuple:
+def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     N = g.shape[0]
+    v_y = c_gate = c_x = None
     if v_gate is None:
         v_gate = g.new_full((), 0).expand(N)
-    if v_x is None:
-        v_x = g.new_full((), 0).expand(N)
+    if needs[0] or needs[1]:
+        if v_x is None:
+            v_x = g.new_full((), 0).expand(N)
     opened_s_again_again = torch.sigmoid(gate)
     g_gate_term_2_again = gate * (1 - opened_s_again_again) + 1
-    v_y = opened_s_again_again * torch.addcmul(gate * v_x, g_gate_term_2_again * v_gate, x)
-    c_gate = opened_s_again_again * g * torch.addcmul(
-        v_x,
-        1 - opened_s_again_again,
-        torch.addcmul(
-            torch.addcmul(gate * v_x, v_gate, x),
-            v_gate * x,
-            torch.addcmul(g_gate_term_2_again, opened_s_again_again, gate, value=-1),
-        ),
-    )
-    c_x = g_gate_term_2_again * opened_s_again_again * g * v_gate
+    if needs[0]:
+        v_y = opened_s_again_again * torch.addcmul(gate * v_x, g_gate_term_2_again * v_gate, x)
+    if needs[1]:
+        c_gate = opened_s_again_again * g * torch.addcmul(
+            v_x,
+            1 - opened_s_again_again,
+            torch.addcmul(
+                torch.addcmul(gate * v_x, v_gate, x),
+                v_gate * x,
+                torch.addcmul(g_gate_term_2_again, opened_s_again_again, gate, value=-1),
+            ),
+        )
+    if needs[2]:
+        c_x = g_gate_term_2_again * opened_s_again_again * g * v_gate
     return (v_y, c_gate, c_x)
 
 
@@ -292,7 +297,7 @@ class SwigluGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -232,18 +232,21 @@ def var_double_backward(v_x: Tensor, g: Tensor, diff: Tensor, correction: float)
         correction = _number("correction", correction)
     if not correction < C:
         raise ValueError(f"var: correction must be below C, got {correction} where C = {C}")
-    v_y, c_diff = _behind(v_x, g, diff, correction)
+    v_y, c_diff = _behind(v_x, g, diff, correction, (True,) * 2)
     dx, = _pullback(None, c_diff, diff, correction)
     return VarSecond(_restored(v_y, 0, N_dims).to(dtype), _restored(dx, 0, N_dims).to(dtype))
 
 
-def _behind(v_x, g, diff, correction) -> tuple:
+def _behind(v_x, g, diff, correction, needs) -> tuple:
     N = g.shape[0]
     C = diff.shape[1]
+    v_y = c_diff = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N, C)
-    v_y = 2 * (diff * v_x).sum(1) / (C - correction)
-    c_diff = 2 * g[:, None] / (C - correction) * v_x
+    if needs[0]:
+        v_y = 2 * (diff * v_x).sum(1) / (C - correction)
+    if needs[1]:
+        c_diff = 2 * g[:, None] / (C - correction) * v_x
     return (v_y, c_diff)
 
 
@@ -272,6 +275,8 @@ class VarFunction(torch.autograd.Function):
         result = _forward(x, correction)
         ctx.save_for_backward(result.diff)
         ctx.numbers = (result.correction,)
+        if torch.compiler.is_compiling():
+            return (result.y,)
         return (result.y, result.diff)
 
     @staticmethod
@@ -302,7 +307,7 @@ class VarGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 

@@ -224,8 +224,8 @@ def weight_norm_double_backward(
     v_v, v_g, g_2, v, g, norm = _single(v_v, v_g, g_2, v, g, norm)
     if len(K_dims) != 1:
         v_v, g_2, v, norm = _merged(1, 0, v_v, g_2, v, norm)
-    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm)
-    dv, dg = _pullback(None, c_norm, v, g, norm)
+    v_w, c_v, c_g, c_norm = _behind(v_v, v_g, g_2, v, g, norm, (True,) * 4)
+    dv, dg = _pullback(None, c_norm, v, g, norm, (True,) * 2)
     dv = dv + c_v
     dg = dg + c_g
     return WeightNormSecond(
@@ -233,48 +233,61 @@ def weight_norm_double_backward(
     )
 
 
-def _behind(v_v, v_g, g_2, v, g, norm) -> tuple:
+def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
     H = g_2.shape[0]
     K = g_2.shape[1]
+    v_w = c_v = c_g = c_norm = None
     if v_v is None:
         v_v = g_2.new_full((), 0).expand(H, K)
-    if v_g is None:
-        v_g = g_2.new_full((), 0).expand(H)
-    g_g = (g_2 * v).sum(1, keepdim=True) / norm
-    g_v_term = g_g / norm
-    sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
-    sum_v_v_v = (v * v_v).sum(1, keepdim=True)
-    v_w = torch.addcmul(
-        g[:, None] / norm * v_v,
-        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
-        v,
-    )
-    c_v = torch.addcmul(
-        (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm * g_2,
-        g[:, None] * g_v_term / norm,
-        v_v,
-        value=-1,
-    )
-    c_g = sum_g_v_term_3_v_v
-    c_norm = torch.addcmul(
-        g[:, None] * (2 * sum_v_v_v * g_v_term / norm - sum_g_v_term_3_v_v[:, None]) / norm,
-        g_v_term,
-        v_g[:, None],
-        value=-1,
-    )
+    if needs[0] or needs[1] or needs[3]:
+        if v_g is None:
+            v_g = g_2.new_full((), 0).expand(H)
+    if needs[1] or needs[2] or needs[3]:
+        g_g = (g_2 * v).sum(1, keepdim=True) / norm
+        g_v_term = g_g / norm
+    if needs[2] or needs[3]:
+        sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
+    if needs[0] or needs[1] or needs[3]:
+        sum_v_v_v = (v * v_v).sum(1, keepdim=True)
+    if needs[0]:
+        v_w = torch.addcmul(
+            g[:, None] / norm * v_v,
+            (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
+            v,
+        )
+    if needs[1]:
+        c_v = torch.addcmul(
+            (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm * g_2,
+            g[:, None] * g_v_term / norm,
+            v_v,
+            value=-1,
+        )
+    if needs[2]:
+        c_g = sum_g_v_term_3_v_v
+    if needs[3]:
+        c_norm = torch.addcmul(
+            g[:, None] * (2 * sum_v_v_v * g_v_term / norm - sum_g_v_term_3_v_v[:, None]) / norm,
+            g_v_term,
+            v_g[:, None],
+            value=-1,
+        )
     return (v_w, c_v, c_g, c_norm)
 
 
-def _pullback(c_w, c_norm, v, g, norm) -> tuple:
+def _pullback(c_w, c_norm, v, g, norm, needs) -> tuple:
     H = v.shape[0]
     K = v.shape[1]
+    dv = dg = None
     if c_w is None:
         c_w = v.new_full((), 0).expand(H, K)
-    if c_norm is None:
-        c_norm = v.new_full((), 0).expand(H, 1)
+    if needs[0]:
+        if c_norm is None:
+            c_norm = v.new_full((), 0).expand(H, 1)
     sum_c_w_v = (c_w * v).sum(1, keepdim=True)
-    dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
-    dg = sum_c_w_v[:, 0] / norm[:, 0]
+    if needs[0]:
+        dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
+    if needs[1]:
+        dg = sum_c_w_v[:, 0] / norm[:, 0]
     return (dv, dg)
 
 
@@ -289,13 +302,15 @@ class WeightNormFunction(torch.autograd.Function):
         result = _forward(v, g)
         ctx.save_for_backward(result.v, result.g, result.norm)
         ctx.numbers = ()
+        if torch.compiler.is_compiling():
+            return (result.w,)
         return (result.w, result.norm)
 
     @staticmethod
     def backward(ctx, dw, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
-            gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers)
+            gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dw is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _transformed(dw):
@@ -319,7 +334,7 @@ class WeightNormGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *vectors):
         dw, *saved = ctx.saved_tensors
-        gradients = _behind(*vectors, dw, *saved, *ctx.numbers)
+        gradients = _behind(*vectors, dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
 
 
