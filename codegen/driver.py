@@ -53,9 +53,10 @@ def generate(
     target: Target = targets["torch"],
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
+    order: int = 2,
 ) -> Generated:
     """Derive, prove, print and compare one forward, of which the first two have ``limit`` seconds.
-    Writes nothing.
+    Writes nothing. Of ``order`` 1, what it comes to refuses to be differentiated again.
 
     Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
@@ -63,7 +64,8 @@ def generate(
     start = time.perf_counter()
     proved = derive(forward, progress, limit)
     progress("writing")
-    program, text = written(forward, proved, beside_of(proved, progress, limit), target)
+    beside = beside_of(proved, progress, limit, order)
+    program, text = written(forward, proved, beside, target)
     progress("comparing with autograd")
     definition = forward.definition
     difference = compared(forward, program, text, target)
@@ -82,9 +84,12 @@ def beside_of(
     proved: Proved,
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
+    order: int = 2,
 ) -> Beside:
     """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
     plain = _without_options(proved)
+    if order == 1:
+        return Beside(None, plain)
     second = _second(proved, progress, limit)
     return Beside(second, plain, None if plain is None else _second(plain, progress, limit))
 

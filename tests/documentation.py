@@ -155,7 +155,7 @@ def changed(before: str, folder: Path) -> str:
     (old,) = re.findall(rf"^    {name} = .*$", text, re.M)
     edited = folder / Path(file).name
     edited.write_text(text.replace(old, f"    {line}"))
-    was, now = (generate(forward_from(path)).text for path in (ROOT / file, edited))
+    was, now = (generate(forward_from(path), order=1).text for path in (ROOT / file, edited))
     lines = difflib.unified_diff(was.splitlines(), now.splitlines(), n=0, lineterm="")
     shown = (line for line in lines if not line.startswith(("---", "+++", "@@")))
     return "".join(f"{line}\n" for line in shown if "sha256" not in line)

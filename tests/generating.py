@@ -30,9 +30,11 @@ def module_from(text: str, folder: Path, name: str) -> ModuleType:
     return module
 
 
-def generated(file: Path, folder: Path):
-    """(differentiable function, module, `Generated`) for the one forward in ``file``."""
-    result: Generated = generate(forward_from(file))
+def generated(file: Path, folder: Path, order: int = 1):
+    """(differentiable function, module, `Generated`) for the one forward in ``file``; second
+    derivatives take as long again, and are asked for by tests of these.
+    """
+    result: Generated = generate(forward_from(file), order=order)
     module = module_from(result.text, folder, result.program.name)
     return getattr(module, result.program.name), module, result
 

@@ -1,5 +1,7 @@
 """`Axes`: any number of dimensions, counted as one axis, from the notation to the emitted code."""
 
+import inspect
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -323,7 +325,7 @@ def test_a_maximum_along_several_axes_goes_to_the_first_of_equals(tmp_path):
         + "class Whole(Forward):\n    x = Input(B, C)\n    y = Highest(x)\n",
         encoding="utf-8",
     )
-    result = generate(derive.forward_from(f"{file}:Whole"))
+    result = generate(derive.forward_from(f"{file}:Whole"), order=1)
     whole = module_from(result.text, tmp_path, "whole").whole
     x = torch.tensor([[0.0, 3, 1], [3, 3, 2]], dtype=torch.float64, requires_grad=True)
     (dx,) = torch.autograd.grad(whole(x), x)
@@ -446,3 +448,37 @@ def test_a_formula_reads_it_as_one_dimension(made):
 def test_show_says_what_it_stands_for(format, capsys):
     assert main(["show", "tanh", "--format", format]) == 0
     assert "stands for any number of dimensions, none included" in capsys.readouterr().out
+
+
+SHOWN_LATE = """\
+from sympy import Rational, tanh
+from derive import Axes, Axis, Forward, Input, Max, Sum
+
+K, C = Axis("K"), Axes("C")
+
+
+class ShownLate(Forward):
+    x = Input(K, C)
+    u = tanh(Sum(x, K, C) / 17)
+    v = x - Sum(x, C) / C
+    h = tanh(Sum(v**2, C) / C / 240)
+    s = v * (h + Rational(1, 10)) ** Rational(-1, 2)
+    t = Max(s, K)
+    y = tanh(Sum(t * u, C) / C / 64)
+"""
+
+
+def test_what_has_size_1_along_several_dimensions_is_read_after_what_shows_them(tmp_path):
+    """Of what is saved ``h``, (K, *C=1), comes before the first that has all of C."""
+    file = tmp_path / "shown_late.py"
+    file.write_text(SHOWN_LATE)
+    _, module, _ = generated(file, tmp_path)
+    x = torch.randn(2, 3, 4, dtype=torch.float64).requires_grad_()
+    saved = module.shown_late_forward(x)._asdict()
+    y = saved.pop("y")
+    upstream = torch.ones_like(y)
+    names = inspect.signature(module.shown_late_backward).parameters
+    known = {"y": y, **saved}
+    gradient = module.shown_late_backward(upstream, *(known[n] for n in list(names)[1:])).dx
+    (expected,) = torch.autograd.grad(module.shown_late_atoms(x).y, x)
+    torch.testing.assert_close(gradient, expected)

@@ -222,7 +222,7 @@ FORWARDS = {name: f for name, f in FORWARDS.items() if issubclass(f, Forward)}
 @pytest.fixture(scope="module")
 def made():
     """What is generated of a forward above, by its name."""
-    return cache(lambda name: generate(FORWARDS[name]))
+    return cache(lambda name: generate(FORWARDS[name], order=1))
 
 
 @pytest.fixture(scope="module")

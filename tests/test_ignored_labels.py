@@ -172,7 +172,7 @@ def generated_from(name, folder):
 
     from codegen.driver import generate
 
-    result = generate(forward_from(name))
+    result = generate(forward_from(name), order=1)
     module = module_from(result.text, folder, f"{result.program.name}_{len(result.text)}")
     return getattr(module, result.program.name), module, result
 

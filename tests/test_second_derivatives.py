@@ -6,8 +6,12 @@ import inspect
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from gallery import EVERYTHING
+from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from generated.batch_norm_biased import batch_norm_biased, batch_norm_biased_atoms
@@ -367,3 +371,77 @@ def test_compiled_without_aot_a_gradient_with_a_graph_is_refused(name):
         with pytest.raises(NotImplementedError, match=f"{name}: .* under torch.compile"):
             ask()
     torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "softmax_nll"])
+def test_transforms_are_compiled_as_a_whole(name):
+    ours, plain, x = SAVING[name], PLAIN[name], X.detach()
+    func, v = torch.func, torch.ones_like(X)
+    for transform in (
+        func.grad,
+        func.hessian,
+        lambda of: lambda x: func.jvp(of, (x,), (v,))[1],
+        lambda of: lambda x: func.jvp(func.grad(of), (x,), (v,))[1],
+    ):
+        compiled = torch.compile(transform(ours), backend="aot_eager", fullgraph=True)
+        alike([compiled(x)], [transform(plain)(x)])
+    torch._dynamo.reset()
+
+
+def test_compiled_the_first_order_is_the_closed_form_alone():
+    """No cotangent of what is saved is made up there, and nothing is pulled back from it."""
+    counts = []
+
+    def backend(graph, inputs):
+        return aot_autograd(fw_compiler=counted, bw_compiler=counted)(graph, inputs)
+
+    def counted(graph, inputs):
+        counts.append(sum(node.op == "call_function" for node in graph.graph.nodes))
+        return make_boxed_func(graph.forward)
+
+    gain, bias = GAIN.clone().requires_grad_(), GAIN.clone().requires_grad_()
+    compiled = torch.compile(layer_norm, backend=backend, fullgraph=True)
+    compiled(X, gain, bias).sum().backward()
+    X.grad = None
+    torch._dynamo.reset()
+    assert counts[1] <= counts[0]
+
+
+def test_tensors_without_data():
+    """Labels are not looked through there."""
+    with FakeTensorMode():
+        x = torch.randn(4, 3, requires_grad=True)
+        (gradient,) = torch.autograd.grad(
+            softmax_nll(x, torch.randint(3, (4,))), x, create_graph=True
+        )
+        (again,) = torch.autograd.grad(gradient.sum(), x)
+        assert again.shape == (4, 3)
+    x = torch.randn(4, 3, device="meta", requires_grad=True)
+    labels = torch.zeros(4, dtype=torch.int64, device="meta")
+    (gradient,) = torch.autograd.grad(softmax_nll(x, labels), x, create_graph=True)
+    assert torch.autograd.grad(gradient.sum(), x)[0].shape == (4, 3)
+
+
+def test_only_what_is_asked_for_is_computed_behind_the_backward():
+    """A gain without a gradient has no cotangent; torch counts what is called."""
+    counts = []
+    for needed in (False, True):
+        gain, bias = GAIN.clone(), GAIN.clone()
+        gain.requires_grad_(needed)
+        (gradient,) = torch.autograd.grad(
+            layer_norm(X, gain, bias).square().sum(), X, create_graph=True
+        )
+        with Calls() as calls:
+            torch.autograd.grad(gradient.square().sum(), X)
+        counts.append(calls.count)
+    assert counts[0] < counts[1]
+
+
+class Calls(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += 1
+        return function(*args, **(kwargs or {}))

@@ -77,7 +77,7 @@ def _tried(text: str, seed: int, folder: Path, generated: list[str]) -> tuple[st
     name = re.findall(r"^class (\w+)\(Forward\)", text, re.M)[-1]
     try:
         forward = forward_from(f"{file}:{name}")
-        result = generate(forward)
+        result = generate(forward, order=1)
         generated.append(result.text)
         module = _module(result, folder)
         numbers = sum(
