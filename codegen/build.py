@@ -49,12 +49,14 @@ def program_of(
 @dataclass(frozen=True)
 class Beside:
     """What is derived and proved beside a closed form: its ``second`` derivatives, the mathematics
-    ``without_options``, and the second derivatives of that; None for what was not.
+    ``without_options``, and the second derivatives of that; None for what was not. ``refused`` says
+    why second derivatives are missing, where they were asked for.
     """
 
     second: SecondOrder | None = None
     without_options: Proved | None = None
     second_without_options: SecondOrder | None = None
+    refused: str = ""
 
 
 class Builder(Signatures):

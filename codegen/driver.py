@@ -27,7 +27,7 @@ from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
-from derive.orders.second import SecondOrder, second_order
+from derive.orders.second import second_order
 from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
@@ -46,6 +46,7 @@ class Generated:
     largest_difference: float
     rounding: Rounding
     seconds: float
+    refused: str = ""  # why it cannot be differentiated again, where that was asked for
 
 
 def generate(
@@ -72,7 +73,7 @@ def generate(
     rounding = target.rounding(text, definition, program)
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
-    return Generated(file, text, proved, program, difference, rounding, seconds)
+    return Generated(file, text, proved, program, difference, rounding, seconds, beside.refused)
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
@@ -90,8 +91,13 @@ def beside_of(
     plain = _without_options(proved)
     if order == 1:
         return Beside(None, plain)
-    second = _second(proved, progress, limit)
-    return Beside(second, plain, None if plain is None else _second(plain, progress, limit))
+    limit = LONGEST_SECOND if limit is None else limit
+    try:
+        second = second_order(proved, progress, limit)
+        of_plain = None if plain is None else second_order(plain, progress, limit)
+    except UnprovedError as error:
+        return Beside(None, plain, refused=str(error))
+    return Beside(second, plain, of_plain)
 
 
 def written(
@@ -107,16 +113,6 @@ def written(
     source = Path(forward.definition.place.file)
     program = program_of(proved, source, source_hash(forward), beside)
     return program, target.render(program)
-
-
-def _second(
-    proved: Proved, progress: Callable[[str], None], limit: float | None
-) -> SecondOrder | None:
-    """The second derivatives; None where they are not proved in time: then they are refused."""
-    try:
-        return second_order(proved, progress, LONGEST_SECOND if limit is None else limit)
-    except UnprovedError:
-        return None
 
 
 def _without_options(proved: Proved) -> Proved | None:
@@ -182,9 +178,10 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         seconds=generated.seconds,
     )
     cut_short = generated.proved.cut_short
-    if program.second is None:
+    if generated.refused:
         name = generated.proved.definition.name
-        cut_short = cut_short or f"{name}: second derivatives were not proved, and are refused"
+        left_out = f"{name}: second derivatives are refused; {generated.refused}"
+        cut_short = "; ".join(filter(None, (cut_short, left_out)))
     return Emitted(generated.file, generated.text, quality, cut_short=cut_short)
 
 

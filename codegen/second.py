@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sympy import Abs, Expr
+
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.program import NUMBERS, Function, Parameter, Second
 from codegen.signatures import Outline
@@ -12,6 +14,7 @@ from codegen.wanted import wanted_by
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts
+from derive.orders.kinks import by_one_choice
 from derive.orders.second import Behind, SecondOrder
 from derive.proving.forward_plan import forward_plan
 
@@ -125,6 +128,14 @@ class _Functions:
         )
 
 
+def _by_one_choice(pairs: list[tuple[Tensor, Expr]]) -> list[tuple[Tensor, Expr]]:
+    """The lines as autograd may differentiate them where two values are equal."""
+    magnitudes = {tensor: e for tensor, e in pairs if isinstance(e, Abs)}
+    found = by_one_choice([e.xreplace(magnitudes) for _, e in pairs])
+    changed = any(e.xreplace(magnitudes) != new for (_, e), new in zip(pairs, found, strict=True))
+    return [(t, new) for (t, _), new in zip(pairs, found, strict=True)] if changed else pairs
+
+
 def _required(p: Parameter) -> Parameter:
     return Parameter(p.name, p.layout, p.role)
 
@@ -151,7 +162,8 @@ class _Lines:
             *((v.tensor, v.expression) for v in forward_plan(self.form) if v.tensor.name != total),
             *((s.tensor, s.expression) for s in self.form.statements),
         ]
-        kept: list[tuple[Tensor, object]] = []
+        pairs = _by_one_choice(pairs)
+        kept: list[tuple[Tensor, Expr]] = []
         needed = set(results)
         for tensor, e in reversed(pairs):
             if tensor.name in needed and not (

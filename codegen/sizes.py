@@ -77,23 +77,35 @@ class Sizes:
 
     def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
         """The length of every axis that is known: that of a dimension of the first argument that
-        has it, a number, an argument itself, or what follows from those of other axes.
+        has it, a number, an argument itself, or what follows from those of other axes. An argument
+        that may be left out is looked at last.
         """
-        definition, found = self.definition, {}
-        for p in sorted(parameters, key=lambda p: p.default is not None):
+        definition = self.definition
+        found: dict[Axis, Value] = {}
+        for passed in (True, False):
+            self._dimensions([p for p in parameters if (p.default is None) == passed], found)
+            for axis, length in definition.fixed.items():
+                found[axis] = Number(Fraction(length))
+            given = {p.name for p in parameters if p.role == "size"}
+            for axis in definition.axes:
+                if self.sizes[axis] in given:
+                    found.setdefault(definition.size(axis), Load(self.sizes[axis]))
+            self._follow(found)
+        return {axis.name: length for axis, length in found.items()}
+
+    def _dimensions(self, parameters: Iterable[Parameter], found: dict[Axis, Value]) -> None:
+        """Add the lengths of the dimensions to what is ``found``."""
+        for p in parameters:
             for i, dim in enumerate(p.layout):
                 if not dim.one:
-                    axis = definition.size(dim.axis)
+                    axis = self.definition.size(dim.axis)
                     shown = p.role == "shape"
                     length = SizeOf(axis.name) if shown else LengthOf(p.name, i)
                     found.setdefault(axis, length)
-        for axis, length in definition.fixed.items():
-            found[axis] = Number(Fraction(length))
-        given = {p.name for p in parameters if p.role == "size"}
-        for axis in definition.axes:
-            if self.sizes[axis] in given:
-                found.setdefault(definition.size(axis), Load(self.sizes[axis]))
-        flattened = dict(definition.flattened)
+
+    def _follow(self, found: dict[Axis, Value]) -> None:
+        """Add the lengths of flattened axes and of their parts to what is ``found``."""
+        flattened = dict(self.definition.flattened)
         for axis, others in known_sizes(found, flattened).items():
             if others == flattened.get(axis):
                 found[axis] = _product(found[part] for part in others)
@@ -102,7 +114,6 @@ class Sizes:
                 by = " * ".join(self.sizes[part] for part in parts)
                 divisor = _product(found[part] for part in parts)
                 found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
-        return {axis.name: length for axis, length in found.items()}
 
 
 def _product(lengths: Iterable[Value]) -> Value:

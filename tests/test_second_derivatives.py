@@ -100,6 +100,86 @@ def test_every_transform_is_that_of_the_statements(emitted):
 
 
 @everything
+@pytest.mark.parametrize("kind", ["zeros", "signs"])
+def test_they_are_right_where_parts_of_a_smooth_function_have_a_kink(emitted, kind):
+    """Each input in turn 0, or -1, 0 and 1, where branches meet, and the statements are finite."""
+    for name in emitted.inputs:
+        arguments = emitted.leaves(seed=3)
+        leaf = arguments[name]
+        signs = (torch.arange(leaf.numel()).reshape(leaf.shape) % 3 - 1).to(leaf.dtype)
+        arguments[name] = (signs * (kind == "signs")).requires_grad_()
+        found, expected = (
+            gradients_of_every_order(function, arguments, emitted.inputs, 3)
+            for function in (emitted.function, emitted.through_atoms)
+        )
+        for got, other in zip(found, expected, strict=False):
+            if all(gradient.isfinite().all() for gradient in other):
+                alike(got, other, 1e-9)
+
+
+def both(emitted, arguments, names):
+    """A loss that is not linear in the output, as a function of the arguments that have the
+    ``names``: of what was generated, and through the statements.
+    """
+
+    def loss(function):
+        def of(*tensors):
+            output = function(**{**arguments, **dict(zip(names, tensors, strict=True))})
+            return output.square().sum() + output.sum()
+
+        return of
+
+    return loss(emitted.function), loss(emitted.through_atoms)
+
+
+@everything
+@pytest.mark.parametrize("options", [True, False], ids=["whole", "plain"])
+def test_the_gradients_of_every_example_are_those_of_the_statements(emitted, options):
+    """Of all tensors, labels and masks among them: vmap of grad."""
+    left_out = () if options else {t.name for t, _ in emitted.definition.optional}
+    one, two = (
+        {n: a for n, a in emitted.arguments(seed=seed).items() if n not in left_out}
+        for seed in (3, 4)
+    )
+    names = [name for name, value in one.items() if isinstance(value, torch.Tensor)]
+    ours, plain = both(emitted, one, names)
+    of = tuple(i for i, name in enumerate(names) if name in emitted.inputs)
+    batch = [torch.stack([one[name], two[name]]) for name in names]
+    found = torch.func.vmap(torch.func.grad(ours, of))(*batch)
+    for i, drawn in enumerate((one, two)):
+        expected = torch.func.grad(plain, of)(*(drawn[name] for name in names))
+        alike([gradient[i] for gradient in found], expected)
+
+
+@everything
+def test_transforms_of_transforms_are_those_of_the_statements(emitted):
+    """Second orders by two transforms, third by three, and autograd around one of them."""
+    arguments, names = emitted.arguments(seed=3), emitted.inputs
+    ours, plain = both(emitted, arguments, names)
+    inputs, last = tuple(arguments[name] for name in names), len(names) - 1
+    v = torch.rand(inputs[0].shape, generator=torch.Generator().manual_seed(4), dtype=torch.double)
+    func = torch.func
+
+    def pushed(function, x):
+        return func.jvp(lambda one: function(one, *inputs[1:]), (x,), (v,))[1]
+
+    def found(function):
+        mixed = func.jacrev(func.jacrev(function, last), 0)
+        yield mixed(*inputs)
+        yield func.grad(lambda x: mixed(x, *inputs[1:]).square().sum())(inputs[0])
+        yield func.grad(lambda x: pushed(function, x))(inputs[0])
+        yield func.jvp(lambda x: func.grad(function)(x, *inputs[1:]), inputs[:1], (v,))[1]
+        leaf = inputs[0].clone().requires_grad_()
+        gradient = func.grad(function)(leaf, *inputs[1:])
+        again = torch.zeros_like(leaf)
+        if gradient.requires_grad:
+            (again,) = torch.autograd.grad(gradient.square().sum(), leaf, materialize_grads=True)
+        yield again
+
+    alike(found(ours), found(plain))
+
+
+@everything
 def test_a_batch_of_gradients_is_that_of_the_statements(emitted):
     if str(emitted) in NO_BATCH:
         pytest.skip("torch has no batching rule for what the backward calls")

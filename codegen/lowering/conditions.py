@@ -14,7 +14,7 @@ from codegen.lowering.gates import choice_of, gate
 from codegen.lowering.nodes import counted
 from codegen.program.arrays import Expand
 from codegen.program.parts import is_number
-from codegen.program.values import Combine, Compare, Number, Value
+from codegen.program.values import Choose, Combine, Compare, Number, Value
 from derive.language.errors import QuestionError
 from derive.notation.layout import Layout
 
@@ -37,7 +37,10 @@ def lowered_choice(lowering: Lowering, e: Piecewise, frame, picked) -> Value:
         both = is_number(branch, lowering.scalars) and is_number(value, lowering.scalars)
         if is_number(test, lowering.scalars) and not both:
             branch, value = (_whole(lowering, v, dims) for v in (branch, value))
-        value = choice_of(test, branch, value, dims, lowering.scalars)
+        if lowering.rounds_as_autograd:  # and takes the branch's own derivative at the edge
+            value = Choose(test, branch, value, dims=dims)
+        else:
+            value = choice_of(test, branch, value, dims, lowering.scalars)
     return value
 
 

@@ -20,12 +20,13 @@ from dataclasses import replace
 
 from sympy import Add, Expr
 
-from derive.closing.closed_form import ClosedForm
+from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.language.names import unused
 from derive.language.nodes import Peak, Sum, along
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
+from derive.orders.kinks import made_smooth
 from derive.proving.forward_plan import forward_plan
 from derive.values.naming import in_full
 
@@ -83,7 +84,7 @@ def behind_the_backward(
     saved = [Tensor(t.name, t.home, role="input", **t._assumptions_orig) for t in values]
     known = {t.name: t for t in saved} | {f"d{definition.output.name}": upstream}
     statements = []
-    for s in form.statements:
+    for s in _smooth_statements(form):
         value = _renamed(s.expression, known.get)
         name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
         tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
@@ -133,10 +134,19 @@ def _with_saved_parts(form: ClosedForm) -> list[Statement]:
     others = [p for name, p in parts.items() if name not in saved]
     stated = [v for v in relations.values if v.tensor.name not in parts or v.tensor.name in saved]
     found = [(v.tensor, in_full(v.expression, others)) for v in stated]
+    smooth = made_smooth([e for _, e in found])
+    found = [(tensor, e) for (tensor, _), e in zip(found, smooth, strict=True)]
     if any(e.has(Peak) for tensor, e in found if tensor.name in parts):
         lines = {v.tensor: v.expression for v in reversed(forward_plan(form))}
         found = list(reversed(lines.items()))
     return [Statement(tensor, e, definition.place) for tensor, e in found]
+
+
+def _smooth_statements(form: ClosedForm) -> list[ClosedStatement]:
+    """The lines of the backward, of which what is smooth is differentiated as such."""
+    values = [v.expression for v in form.relations.values]
+    smooth = made_smooth([s.expression for s in form.statements], values)
+    return [replace(s, expression=e) for s, e in zip(form.statements, smooth, strict=True)]
 
 
 def _renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:
@@ -172,7 +182,7 @@ def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Te
     }
     known[f"d{definition.output.name}"] = upstream
     lines: list[Statement] = []
-    for s in form.statements:
+    for s in _smooth_statements(form):
         value = _renamed(s.expression, known.get)
         name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
         tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))

@@ -139,6 +139,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.small_batch": ("test_small_batch.py", *PROVED),
     "derive.proving.proof": ("test_proof.py", *REST),
     "derive.orders.forwards": ("test_orders.py", "test_second_order_shown.py"),
+    "derive.orders.kinks": ("test_kinks.py",),
     "derive.orders.second": ("test_orders.py", "test_second_order_shown.py"),
     "derive.proving.proved": ("test_proof.py", *REST),
     "derive.proving.forward_in_parts": ("test_proof.py", *REST),

@@ -13,8 +13,8 @@ from codegen.program.steps import Assign
 from codegen.program.values import Load
 from codegen.targets.torch.behind import BehindTheBackward
 from codegen.targets.torch.lines import broken
-from codegen.targets.torch.printed import Behind, Core, Differentiable
-from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple
+from codegen.targets.torch.printed import Behind, Core, Differentiable, Transformed
+from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple, unpacked, used
 from derive.notation.definition import IGNORE_INDEX
 
 
@@ -46,25 +46,82 @@ class Autograd(BehindTheBackward):
             tuple(broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {in_tuple(gradients)}", WITHIN),
             self.behind_the_backward(),
+            self.transformed(),
         )
+
+    @property
+    def any_order(self) -> bool:
+        """Whether the pairs may be differentiated again."""
+        return all(pair.program.second for pair in self.pairs)
+
+    def applied(self) -> list[str]:
+        """Which function of autograd's is called."""
+        function = f"{self.apply} = {self.program.title}Function.apply"
+        if not self.any_order:
+            return [function]
+        other = f"{self.apply} = {self.program.title}Transformed.apply"
+        active = "torch._C._are_functorch_transforms_active()"
+        return [f"if {active}:\n        {other}\n    else:\n        {function}"]
+
+    def transformed(self) -> tuple[Transformed, ...]:
+        """The function of autograd's that torch.func sees through: its context is made of what
+        went in and came out, so all that is saved is one or the other.
+        """
+        if not self.any_order:
+            return ()
+        forward, needs = self.program.forward, self.program.backward.parameters[1:]
+        tensors = [p for p in needs if p.role not in NUMBERS]
+        made = {step.name for step in forward.steps}
+        handed_on = {p.name for p in forward.parameters if p.name not in made}
+        own = {p.name for p in forward.parameters} - handed_on  # filled in where they are left out
+        returned = {name: f"result.{name}" for name in self.names_of_outputs}
+        for p in needs:
+            if p.name in own:
+                returned[p.name] = f"result.{p.name}.view_as(result.{p.name})"
+            elif p.name not in handed_on:
+                returned.setdefault(p.name, f"result.{p.name}")
+        seen = len(self.names_of_outputs) - 1  # what else is returned has no gradient
+        filled = [p.name for p in tensors if p.name in own and p.role == "input"]
+        names = {name: f"{name}_filled" for name in filled}
+        kept = handed_on | {*filled}
+        arguments = [p.name if p.name in kept else "_" for p in forward.parameters]
+        context = [
+            f"{unpacked(arguments)} = inputs",
+            f"{unpacked([names.get(name, name) for name in returned])} = outputs",
+            *(f"{name} = {names[name]} if {name} is None else {name}" for name in filled),
+            f"ctx.save_for_backward({', '.join(p.name for p in tensors)})",
+            f"ctx.numbers = {in_tuple([p.name for p in needs if p.role in NUMBERS])}",
+            *["ctx.plain = False"] * (self.plain is not None),
+        ]
+        return (
+            Transformed(
+                broken(f"return {in_tuple([*returned.values()])}", WITHIN),
+                f"*cotangents[:{seen}]" if len(returned) > seen + 1 else "*cotangents",
+                tuple(broken(line, WITHIN) for line in used(context, "")),
+            ),
+        )
+
+    @property
+    def names_of_outputs(self) -> list[str]:
+        """The output, and the values that are saved, each once."""
+        forward = self.program.forward
+        if self.program.second is None or self.program.second.pullback is None:
+            return [forward.results[0]]
+        values = [p.name for p in self.program.second.pullback.parameters if p.role == "statement"]
+        return [forward.results[0], *(name for name in values if name != forward.results[0])]
 
     def outputs(self, of: str = "") -> list[str]:
         """What autograd sees: the output, and the values that are saved, each once. These have a
         gradient where the backward is differentiated.
         """
-        forward = self.program.forward
-        if self.program.second is None or self.program.second.pullback is None:
-            return [f"{of}{forward.results[0]}"]
-        values = [p.name for p in self.program.second.pullback.parameters if p.role == "statement"]
         same = {
             step.name
-            for step in forward.steps
+            for step in self.program.forward.steps
             if isinstance(step, Assign) and isinstance(step.value, Load)
         }
-        names = [forward.results[0], *(name for name in values if name != forward.results[0])]
         return [
             f"{of}{name}.view_as({of}{name})" if name in same and i else f"{of}{name}"
-            for i, name in enumerate(names)
+            for i, name in enumerate(self.names_of_outputs)
         ]
 
     def returned(self, of: str = "") -> list[str]:
@@ -92,9 +149,9 @@ class Autograd(BehindTheBackward):
             lines += [f"if {upstream} is None:"]
         lines += [
             f"    return (None,) * {count}",
-            f"elif torch.is_grad_enabled() and not _transformed({upstream}):",
+            f"elif torch.is_grad_enabled() and not _in_plain_torch({upstream}):",
         ]
-        if all(pair.program.second for pair in self.pairs):
+        if self.any_order:
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
             lines += [f"    gradients = {gradient}.apply({known}, {upstream}, *saved)"]
@@ -110,22 +167,25 @@ class Autograd(BehindTheBackward):
     def pairs(self) -> list[Autograd]:
         return [self, self.plain] if self.plain is not None else [self]
 
-    def either(self, lines: Callable[[Autograd, str], list[str]], indent: str) -> list[str]:
+    def either(
+        self, lines: Callable[[Autograd, str], list[str]], indent: str, of: str = "ctx."
+    ) -> list[str]:
         """``lines`` for the one pair, or for the plain one and the other."""
         whole = lines(self, "")
         if self.plain is None:
             return [f"{indent}{line}" for line in whole]
         short = lines(self.plain, "_plain")
         return [
-            f"{indent}if ctx.plain:",
+            f"{indent}if {of}plain:",
             *(f"{indent}    {line}" for line in short),
             f"{indent}else:",
             *(f"{indent}    {line}" for line in whole),
         ]
 
-    def backward_called(self, name: str, upstream: str, needs: str = "ctx.needs_input_grad") -> str:
+    def backward_called(self, name: str, upstream: str, of: str = "ctx.") -> str:
+        needs = "ctx.needs_input_grad" if of else "needs"
         more = f", needs={needs}" * self.guards
-        return f"{name}_backward({upstream}, *saved, *ctx.numbers{more})"
+        return f"{name}_backward({upstream}, *saved, *{of}numbers{more})"
 
     def pulled_back(self, name: str, upstream: str) -> str:
         if self.program.second is None or self.program.second.pullback is None:
@@ -135,7 +195,7 @@ class Autograd(BehindTheBackward):
 
     def behind_the_backward(self) -> tuple[Behind, ...]:
         """The function of autograd's that the backward is where it is differentiated again."""
-        if not all(pair.program.second for pair in self.pairs):
+        if not self.any_order:
             return ()
         places = self.program.backward.results
 
@@ -148,9 +208,9 @@ class Autograd(BehindTheBackward):
 
         upstream = self.program.backward.parameters[0].name
         known = ["plain"] * (self.plain is not None) + ["needs", "numbers"]
-        computed = [f"ctx.{name} = {name}" for name in known if name != "needs"]
-        computed += self.either(
-            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, 'needs')}"], ""
+        context = [f"ctx.{name} = {name}" for name in known if name != "needs"]
+        computed = self.either(
+            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, '')}"], "", ""
         )
         asked = f", needs=ctx.needs_input_grad[{len(known)} :]"
 
@@ -164,6 +224,7 @@ class Autograd(BehindTheBackward):
         return (
             Behind(
                 ", ".join([*known, upstream]),
+                tuple(context),
                 tuple(map(broken_at_its_place, computed)),
                 tuple(map(broken_at_its_place, returned)),
             ),

@@ -142,8 +142,9 @@ def _orders(program: Program) -> tuple[str, ...]:
         )
     return (
         "Derivatives of any order: the second by the closed form above, higher ones by autograd "
-        f"through its lines. torch.func and forward mode go through {plain}; under torch.compile "
-        "NotImplementedError where a gradient is asked for with create_graph=True.",
+        "through its lines, by torch.func as by torch.autograd. Forward mode, and transforms that "
+        f"torch.compile compiles, go through {plain}; under torch.compile NotImplementedError "
+        "where a gradient is asked for with create_graph=True.",
     )
 
 

@@ -43,8 +43,8 @@ class Functions:
         for function in self.functions:
             taken |= {p.name for p in function.parameters} | {step.name for step in function.steps}
         self.dims = {size: free(f"{size}_dims", taken) for size in program.several}
-        self.dtype, self.result, self.needs = (
-            free(name, taken) for name in ("dtype", "result", "needs")
+        self.dtype, self.result, self.needs, self.apply = (
+            free(name, taken) for name in ("dtype", "result", "needs", "apply")
         )
 
     def printer(self, function: Function) -> Printer:

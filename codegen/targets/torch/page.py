@@ -16,12 +16,12 @@ class Page(Autograd):
         program = self.program
         printer, output = self.printer(program.forward), program.forward.results[0]
         layout = program.backward.parameters[0].layout
-        applied = f"{output} = {program.title}Function.apply({self.inputs})[0]"
         lines = [
             *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
-            f"if _transformed():\n        return {program.atoms.name}({self.inputs}).{output}",
+            f"if _in_plain_torch():\n        return {program.atoms.name}({self.inputs}).{output}",
             self.prepared,
-            self.explained(applied),
+            *self.applied(),
+            self.explained(f"{output} = {self.apply}({self.inputs})[0]"),
             "if torch.compiler.is_compiling() and not torch.compiler.is_exporting():\n"
             f"        {output} = torch.ops.gradform.once({output}, _REFUSAL)",
         ]

@@ -19,8 +19,18 @@ class Behind:
     """What the `torch.autograd.Function` of the backward needs to know, as text."""
 
     upstream: str
+    context: tuple[str, ...]
     computed: tuple[str, ...]
     returned: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """What the `torch.autograd.Function` for transforms needs to know, as text."""
+
+    returned: str
+    cotangents: str
+    context: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class Differentiable:
     computed: tuple[str, ...]
     gradients: str
     behind: tuple[Behind, ...]
+    transformed: tuple[Transformed, ...]
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,8 @@ class Printer(Checks, Arrays):
 
     def _AddAt(self, step: steps.AddAt) -> str:
         if isinstance(step.index, values.Number):
-            entry = f"{step.name}.select({step.along}, {self.text(step.index)})"
-            return broken(f"{entry}.add_({self.text(step.value)})")
+            place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
+            return broken(f"{step.name} = _added_at({step.name}, {place})")
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
@@ -81,7 +81,7 @@ class Printer(Checks, Arrays):
             value = self.text(arrays.Expand(step.value.operand, dims=dims))
         else:
             value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return broken(f"{step.name}.scatter_add_({step.along}, {index}, {value})")
+        return broken(f"{step.name} = _scatter_added({step.name}, {step.along}, {index}, {value})")
 
     # -- values ---------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from codegen.targets.torch.lines import LONGEST, broken
 
 WITHIN = " " * 8  # what stands in a method is indented by that
 KINDS = {"scalar": "float", "index": "int", "size": "int", "shape": "tuple[int, ...]"}
-UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\()")
+UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|outputs$)")
 
 
 def broken_at_its_place(line: str) -> str:
