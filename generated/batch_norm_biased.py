@@ -56,8 +56,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through batch_norm_biased_atoms, which is plain torch;
-  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through batch_norm_biased_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -80,10 +82,14 @@ def batch_norm_biased(
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return batch_norm_biased_atoms(x, gain, bias, eps).y
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
-    y = BatchNormBiasedFunction.apply(x, gain, bias, eps)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = BatchNormBiasedTransformed.apply
+    else:
+        apply = BatchNormBiasedFunction.apply
+    y = apply(x, gain, bias, eps)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 2, S_dims)
@@ -560,7 +566,7 @@ class BatchNormBiasedFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = BatchNormBiasedGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -584,17 +590,23 @@ class BatchNormBiasedFunction(torch.autograd.Function):
 class BatchNormBiasedGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dy, *saved):
+    def forward(plain, needs, numbers, dy, *saved):
+        if plain:
+            gradients = _plain_backward(dy, *saved, *numbers)
+        else:
+            gradients = _backward(dy, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
+        plain, _, numbers, dy, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dy, *saved, *ctx.numbers)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -610,6 +622,31 @@ class BatchNormBiasedGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
+
+
+class BatchNormBiasedTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, gain, bias, eps):
+        result = _forward(x, gain, bias, eps)
+        return (result.y, result.inv_std, result.xhat, result.gain.view_as(result.gain))
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, gain, _, _ = inputs
+        _, inv_std, xhat, gain_filled = outputs
+        gain = gain_filled if gain is None else gain
+        ctx.save_for_backward(gain, inv_std, xhat)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return BatchNormBiasedFunction.backward(ctx, dy, *cotangents[:2])
 
 
 _REFUSAL = (
@@ -665,13 +702,18 @@ def _arguments(x, gain, bias, eps) -> tuple:
     return dtype, S_dims, x, gain, bias, eps
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

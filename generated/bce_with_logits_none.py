@@ -27,13 +27,14 @@ Differentiated again: where the gradients are multiplied by v_logits and so on a
 g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
 inputs:
 
-    abs_logits = Abs(logits)
-    log_logits_2 = log(exp(-abs_logits) + 1)
+    share_logits = 1/(exp(-logits) + 1)
+    log_logits_2 = log(exp(-Abs(logits)) + 1)
     g_likelihood_again = -g*weight
-    g_logits_inverse_again = 1/(exp(-logits) + 1)
-    v_losses = -weight*(v_logits*(pos_weight*target + g_logits_inverse_again*(target - pos_weight*target - 1)) + v_target*(log_logits_2 + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits_2)))
-    c_logits = g_likelihood_again*(v_target*(Piecewise((1, logits >= 0), (0, True)) + pos_weight*Piecewise((1, logits <= 0), (0, True)) - sign(logits)*(1 - pos_weight)/(exp(abs_logits) + 1)) - g_logits_inverse_again*v_logits*(1 - target*(1 - pos_weight))*(1 - g_logits_inverse_again))
-    c_target = g_likelihood_again*v_logits*(g_logits_inverse_again*(1 - pos_weight) + pos_weight)
+    choice_logits = Piecewise((1, logits >= 0), (0, True))
+    dlog_logits = g_likelihood_again*v_target*(1 - pos_weight)
+    v_losses = -weight*(v_logits*(pos_weight*target + share_logits*(target - pos_weight*target - 1)) + v_target*(log_logits_2 + Piecewise((logits, logits >= 0), (0, True)) + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits_2)))
+    c_logits = dlog_logits*(share_logits - choice_logits) + g_likelihood_again*(v_target*(choice_logits*(1 - pos_weight) + pos_weight) - share_logits*v_logits*(1 - target*(1 - pos_weight))*(1 - share_logits))
+    c_target = g_likelihood_again*v_logits*(share_logits*(1 - pos_weight) + pos_weight)
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
 4x2; for every size by the derivative of indexed sums.
@@ -52,9 +53,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through bce_with_logits_none_atoms, which is plain
-  torch; under torch.compile NotImplementedError where a gradient is asked for with
-  create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through bce_with_logits_none_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -78,12 +80,16 @@ def bce_with_logits_none(
     """
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
-    if _transformed():
+    if _in_plain_torch():
         return bce_with_logits_none_atoms(logits, target, weight, pos_weight).losses
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
-    losses = BCEWithLogitsNoneFunction.apply(logits, target, weight, pos_weight)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = BCEWithLogitsNoneTransformed.apply
+    else:
+        apply = BCEWithLogitsNoneFunction.apply
+    losses = apply(logits, target, weight, pos_weight)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 0, N_dims)
@@ -288,20 +294,20 @@ def bce_with_logits_none_jvp(
             target,
             weight,
         )
-    abs_logits = torch.abs(logits)
-    log_logits_2 = torch.log1p(torch.exp(-abs_logits))
-    g_logits_inverse_again = torch.sigmoid(logits)
+    share_logits = torch.sigmoid(logits)
+    logits_clamped = logits.clamp(min=0)
+    log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     v_losses = -weight * torch.addcmul(
         v_logits * torch.addcmul(
             pos_weight * target,
-            g_logits_inverse_again,
+            share_logits,
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         ),
         v_target,
         torch.addcmul(
-            log_logits_2 + logits.clamp(min=0),
+            log_logits_2 + logits_clamped,
             pos_weight,
-            logits.clamp(max=0) - log_logits_2,
+            logits - log_logits_2 - logits_clamped,
         ),
     )
     return _restored(v_losses, 0, N_dims).to(dtype)
@@ -363,47 +369,46 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
     if needs[0] or needs[1]:
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
-        abs_logits = torch.abs(logits)
+    share_logits = torch.sigmoid(logits)
     if needs[0]:
-        log_logits_2 = torch.log1p(torch.exp(-abs_logits))
+        logits_clamped = logits.clamp(min=0)
+        log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     if needs[1] or needs[2]:
         g_likelihood_again = -g * weight
-    g_logits_inverse_again = torch.sigmoid(logits)
+    if needs[1]:
+        choice_logits = (logits >= 0).to(g.dtype)
+        dlog_logits = (1 - pos_weight) * g_likelihood_again * v_target
     if needs[0]:
         v_losses = -weight * torch.addcmul(
             v_logits * torch.addcmul(
                 pos_weight * target,
-                g_logits_inverse_again,
+                share_logits,
                 torch.addcmul(target, pos_weight, target, value=-1) - 1,
             ),
             v_target,
             torch.addcmul(
-                log_logits_2 + logits.clamp(min=0),
+                log_logits_2 + logits_clamped,
                 pos_weight,
-                logits.clamp(max=0) - log_logits_2,
+                logits - log_logits_2 - logits_clamped,
             ),
         )
     if needs[1]:
-        c_logits = g_likelihood_again * (
-            v_target * torch.addcmul(
-                (
-                    (logits >= 0).to(g.dtype)
-                    + torch.ops.aten.threshold_backward(pos_weight, torch.sign(-logits), -1)
-                ),
-                (1 - pos_weight) * torch.sigmoid(-abs_logits),
-                torch.sign(logits),
-                value=-1,
-            )
-            - torch.ops.aten.sigmoid_backward(
-                v_logits * (1 - (1 - pos_weight) * target),
-                g_logits_inverse_again,
-            )
+        c_logits = torch.addcmul(
+            dlog_logits * (share_logits - choice_logits),
+            g_likelihood_again,
+            (
+                v_target * torch.addcmul(pos_weight, 1 - pos_weight, choice_logits)
+                - torch.ops.aten.sigmoid_backward(
+                    v_logits * (1 - (1 - pos_weight) * target),
+                    share_logits,
+                )
+            ),
         )
     if needs[2]:
         c_target = g_likelihood_again * v_logits * torch.addcmul(
             pos_weight,
             1 - pos_weight,
-            g_logits_inverse_again,
+            share_logits,
         )
     return (v_losses, c_logits, c_target, None, None)
 
@@ -478,7 +483,7 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = BCEWithLogitsNoneGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -502,17 +507,23 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
 class BCEWithLogitsNoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+    def forward(plain, needs, numbers, dlosses, *saved):
+        if plain:
+            gradients = _plain_backward(dlosses, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dlosses, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
+        plain, _, numbers, dlosses, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -534,6 +545,34 @@ class BCEWithLogitsNoneGradient(torch.autograd.Function):
                 needs=ctx.needs_input_grad[3 :],
             )
         return (None, None, None, *gradients)
+
+
+class BCEWithLogitsNoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, target, weight, pos_weight):
+        result = _forward(logits, target, weight, pos_weight)
+        return (
+            result.losses,
+            result.weight.view_as(result.weight),
+            result.pos_weight.view_as(result.pos_weight),
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        logits, target, _, _ = inputs
+        _, weight, pos_weight = outputs
+        ctx.save_for_backward(logits, target, weight, pos_weight)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return BCEWithLogitsNoneFunction.backward(ctx, dlosses, *cotangents[:0])
 
 
 _REFUSAL = (
@@ -600,13 +639,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

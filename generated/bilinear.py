@@ -58,8 +58,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through bilinear_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through bilinear_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -94,10 +96,14 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return bilinear_atoms(x1, x2, weight, bias).y
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
-    y = BilinearFunction.apply(x1, x2, weight, bias)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = BilinearTransformed.apply
+    else:
+        apply = BilinearFunction.apply
+    y = apply(x1, x2, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -587,7 +593,7 @@ class BilinearFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = BilinearGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -611,17 +617,23 @@ class BilinearFunction(torch.autograd.Function):
 class BilinearGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dy, *saved):
+    def forward(plain, needs, numbers, dy, *saved):
+        if plain:
+            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
+        plain, _, numbers, dy, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -639,6 +651,30 @@ class BilinearGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
+
+
+class BilinearTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x1, x2, weight, bias):
+        result = _forward(x1, x2, weight, bias)
+        return (result.y, result.through)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x1, x2, weight, _ = inputs
+        _, through = outputs
+        ctx.save_for_backward(x1, x2, weight, through)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return BilinearFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -704,13 +740,18 @@ def _arguments(x1, x2, weight, bias) -> tuple:
     return dtype, N_dims, x1, x2, weight, bias
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

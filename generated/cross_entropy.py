@@ -54,8 +54,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through cross_entropy_atoms, which is plain torch;
-  under torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through cross_entropy_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -81,12 +83,16 @@ def cross_entropy(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
-    if _transformed():
+    if _in_plain_torch():
         return cross_entropy_atoms(logits, labels, weight, label_smoothing, ignore_index).loss
     dtype, _, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
-    loss = CrossEntropyFunction.apply(logits, labels, weight, label_smoothing, ignore_index)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = CrossEntropyTransformed.apply
+    else:
+        apply = CrossEntropyFunction.apply
+    loss = apply(logits, labels, weight, label_smoothing, ignore_index)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -242,7 +248,8 @@ def _backward(
         weight[:, None],
         alpha=-(label_smoothing / C),
     )
-    dlogits.scatter_add_(
+    dlogits = _scatter_added(
+        dlogits,
         1,
         labels.unsqueeze(1),
         torch.where(
@@ -380,7 +387,8 @@ def cross_entropy_chain(
         1 / C * label_smoothing * dlosses_smoothing[:, None],
         0,
     ) * weight[:, None]
-    dlosses_logprobs.scatter_add_(
+    dlosses_logprobs = _scatter_added(
+        dlosses_logprobs,
         1,
         labels.unsqueeze(1),
         torch.where(labels_kept != 0, dlosses_picked * losses_counted, 0).unsqueeze(1),
@@ -651,7 +659,8 @@ def _pullback(
         choice_labels_kept[:, None],
         value=-1,
     )
-    dlogits.scatter_add_(
+    dlogits = _scatter_added(
+        dlogits,
         1,
         labels.unsqueeze(1),
         (
@@ -681,7 +690,7 @@ def _plain_backward(dloss, labels, losses_probs) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits = dloss / N / S * losses_probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N / S).expand(N, 1, S))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N / S).expand(N, 1, S))
     return (dlogits,)
 
 
@@ -714,7 +723,7 @@ def _plain_pullback(c_loss, c_losses_probs, labels, losses_probs) -> tuple:
     dlogits = losses_probs * (
         c_losses_probs + c_loss / N / S - (c_losses_probs * losses_probs).sum(1, keepdim=True)
     )
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N / S).expand(N, 1, S))
     return (dlogits,)
 
 
@@ -762,7 +771,7 @@ class CrossEntropyFunction(torch.autograd.Function):
                 gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
         elif dloss is None:
             return (None,) * 5
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = CrossEntropyGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -781,17 +790,23 @@ class CrossEntropyFunction(torch.autograd.Function):
 class CrossEntropyGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dloss, *saved):
+    def forward(plain, needs, numbers, dloss, *saved):
+        if plain:
+            gradients = _plain_backward(dloss, *saved, *numbers)
+        else:
+            gradients = _backward(dloss, *saved, *numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
+        plain, _, numbers, dloss, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -813,6 +828,45 @@ class CrossEntropyGradient(torch.autograd.Function):
                 needs=ctx.needs_input_grad[3 :],
             )
         return (None, None, None, *gradients)
+
+
+class CrossEntropyTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, labels, weight, label_smoothing, ignore_index):
+        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
+        return (
+            result.loss,
+            result.losses_probs,
+            result.losses_counted,
+            result.counted_sum,
+            result.labels.view_as(result.labels),
+            result.labels_kept,
+            result.weight.view_as(result.weight),
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, _, _, label_smoothing, _ = inputs
+        _, losses_probs, losses_counted, counted_sum, labels, labels_kept, weight = outputs
+        ctx.save_for_backward(
+            labels,
+            labels_kept,
+            weight,
+            losses_probs,
+            losses_counted,
+            counted_sum,
+        )
+        ctx.numbers = (label_smoothing,)
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return CrossEntropyFunction.backward(ctx, dloss, *cotangents[:3])
 
 
 _REFUSAL = (
@@ -888,13 +942,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):
@@ -1000,6 +1059,13 @@ def _number(name, value) -> float:
     )
 
 
+def _scatter_added(tensor, along, index, source):
+    """``tensor`` with ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.scatter_add(along, index, source)
+    return tensor.scatter_add_(along, index, source)
+
+
 def _all_count(label, ignored, *lengths) -> bool:
     """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
     if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
@@ -1021,6 +1087,8 @@ def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high

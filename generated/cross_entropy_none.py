@@ -57,9 +57,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through cross_entropy_none_atoms, which is plain
-  torch; under torch.compile NotImplementedError where a gradient is asked for with
-  create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through cross_entropy_none_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -85,12 +86,16 @@ def cross_entropy_none(
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
-    if _transformed():
+    if _in_plain_torch():
         return cross_entropy_none_atoms(logits, labels, weight, label_smoothing, ignore_index).losses
     dtype, S_dims, logits, labels, weight, label_smoothing, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, ignore_index,
     )
-    losses = CrossEntropyNoneFunction.apply(logits, labels, weight, label_smoothing, ignore_index)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = CrossEntropyNoneTransformed.apply
+    else:
+        apply = CrossEntropyNoneFunction.apply
+    losses = apply(logits, labels, weight, label_smoothing, ignore_index)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 1, S_dims)
@@ -217,7 +222,8 @@ def _backward(
         weight[:, None],
         alpha=-(label_smoothing / C),
     )
-    dlogits.scatter_add_(
+    dlogits = _scatter_added(
+        dlogits,
         1,
         labels.unsqueeze(1),
         torch.where(labels_kept != 0, (label_smoothing - 1) * dlosses * counted, 0).unsqueeze(1),
@@ -344,7 +350,8 @@ def cross_entropy_none_chain(
         1 / C * label_smoothing * dsmoothing[:, None],
         0,
     ) * weight[:, None]
-    dlogprobs.scatter_add_(
+    dlogprobs = _scatter_added(
+        dlogprobs,
         1,
         labels.unsqueeze(1),
         torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1),
@@ -549,7 +556,8 @@ def _pullback(
         c_losses[:, None],
         value=-1,
     )
-    dlogits.scatter_add_(
+    dlogits = _scatter_added(
+        dlogits,
         1,
         labels.unsqueeze(1),
         ((label_smoothing - 1) * choice_labels_kept * c_losses * counted).unsqueeze(1),
@@ -572,7 +580,7 @@ def _plain_forward(logits, labels) -> tuple:
 
 def _plain_backward(dlosses, labels, probs) -> tuple:
     dlogits = dlosses[:, None] * probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dlosses).unsqueeze(1))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dlosses).unsqueeze(1))
     return (dlogits,)
 
 
@@ -601,7 +609,7 @@ def _plain_pullback(c_losses, c_probs, labels, probs) -> tuple:
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C, S)
     dlogits = probs * (c_probs + c_losses[:, None] - (c_probs * probs).sum(1, keepdim=True))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_losses).unsqueeze(1))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_losses).unsqueeze(1))
     return (dlogits,)
 
 
@@ -648,7 +656,7 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
                 gradients = _pullback(dlosses, *cotangents, *saved, *ctx.numbers)
         elif dlosses is None:
             return (None,) * 5
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = CrossEntropyNoneGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -667,17 +675,23 @@ class CrossEntropyNoneFunction(torch.autograd.Function):
 class CrossEntropyNoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+    def forward(plain, needs, numbers, dlosses, *saved):
+        if plain:
+            gradients = _plain_backward(dlosses, *saved, *numbers)
+        else:
+            gradients = _backward(dlosses, *saved, *numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
+        plain, _, numbers, dlosses, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dlosses, *saved, *ctx.numbers)
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -699,6 +713,37 @@ class CrossEntropyNoneGradient(torch.autograd.Function):
                 needs=ctx.needs_input_grad[3 :],
             )
         return (None, None, None, *gradients)
+
+
+class CrossEntropyNoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, labels, weight, label_smoothing, ignore_index):
+        result = _forward(logits, labels, weight, label_smoothing, ignore_index)
+        return (
+            result.losses,
+            result.probs,
+            result.counted,
+            result.labels.view_as(result.labels),
+            result.labels_kept,
+            result.weight.view_as(result.weight),
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, _, _, label_smoothing, _ = inputs
+        _, probs, counted, labels, labels_kept, weight = outputs
+        ctx.save_for_backward(labels, labels_kept, weight, probs, counted)
+        ctx.numbers = (label_smoothing,)
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return CrossEntropyNoneFunction.backward(ctx, dlosses, *cotangents[:2])
 
 
 _REFUSAL = (
@@ -774,13 +819,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):
@@ -886,6 +936,13 @@ def _number(name, value) -> float:
     )
 
 
+def _scatter_added(tensor, along, index, source):
+    """``tensor`` with ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.scatter_add(along, index, source)
+    return tensor.scatter_add_(along, index, source)
+
+
 def _all_count(label, ignored, *lengths) -> bool:
     """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
     if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
@@ -907,6 +964,8 @@ def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high

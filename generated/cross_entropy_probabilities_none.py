@@ -56,9 +56,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through cross_entropy_probabilities_none_atoms, which
-  is plain torch; under torch.compile NotImplementedError where a gradient is asked for with
-  create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through cross_entropy_probabilities_none_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -82,12 +83,16 @@ def cross_entropy_probabilities_none(
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
     _without_gradient("weight", weight)
-    if _transformed():
+    if _in_plain_torch():
         return cross_entropy_probabilities_none_atoms(logits, target, weight, label_smoothing).losses
     dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
-    losses = CrossEntropyProbabilitiesNoneFunction.apply(logits, target, weight, label_smoothing)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = CrossEntropyProbabilitiesNoneTransformed.apply
+    else:
+        apply = CrossEntropyProbabilitiesNoneFunction.apply
+    losses = apply(logits, target, weight, label_smoothing)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 1, S_dims)
@@ -600,7 +605,7 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
                 )
         elif dlosses is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = CrossEntropyProbabilitiesNoneGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -624,17 +629,23 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
 class CrossEntropyProbabilitiesNoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dlosses, *saved):
+    def forward(plain, needs, numbers, dlosses, *saved):
+        if plain:
+            gradients = _plain_backward(dlosses, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dlosses, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
+        plain, _, numbers, dlosses, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dlosses, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -656,6 +667,30 @@ class CrossEntropyProbabilitiesNoneGradient(torch.autograd.Function):
                 needs=ctx.needs_input_grad[3 :],
             )
         return (None, None, None, *gradients)
+
+
+class CrossEntropyProbabilitiesNoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, target, weight, label_smoothing):
+        result = _forward(logits, target, weight, label_smoothing)
+        return (result.losses, result.logprobs, result.weight.view_as(result.weight))
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, target, _, label_smoothing = inputs
+        _, logprobs, weight = outputs
+        ctx.save_for_backward(target, weight, logprobs)
+        ctx.numbers = (label_smoothing,)
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return CrossEntropyProbabilitiesNoneFunction.backward(ctx, dlosses, *cotangents[:1])
 
 
 _REFUSAL = (
@@ -732,13 +767,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -54,9 +54,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through cross_entropy_probabilities_sum_atoms, which
-  is plain torch; under torch.compile NotImplementedError where a gradient is asked for with
-  create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through cross_entropy_probabilities_sum_atoms, which is plain torch; under
+  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -80,12 +81,16 @@ def cross_entropy_probabilities_sum(
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
     _without_gradient("weight", weight)
-    if _transformed():
+    if _in_plain_torch():
         return cross_entropy_probabilities_sum_atoms(logits, target, weight, label_smoothing).loss
     dtype, _, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
-    loss = CrossEntropyProbabilitiesSumFunction.apply(logits, target, weight, label_smoothing)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = CrossEntropyProbabilitiesSumTransformed.apply
+    else:
+        apply = CrossEntropyProbabilitiesSumFunction.apply
+    loss = apply(logits, target, weight, label_smoothing)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -645,7 +650,7 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
                 )
         elif dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = CrossEntropyProbabilitiesSumGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -664,17 +669,23 @@ class CrossEntropyProbabilitiesSumFunction(torch.autograd.Function):
 class CrossEntropyProbabilitiesSumGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dloss, *saved):
+    def forward(plain, needs, numbers, dloss, *saved):
+        if plain:
+            gradients = _plain_backward(dloss, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dloss, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
+        plain, _, numbers, dloss, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dloss, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -696,6 +707,30 @@ class CrossEntropyProbabilitiesSumGradient(torch.autograd.Function):
                 needs=ctx.needs_input_grad[3 :],
             )
         return (None, None, None, *gradients)
+
+
+class CrossEntropyProbabilitiesSumTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, target, weight, label_smoothing):
+        result = _forward(logits, target, weight, label_smoothing)
+        return (result.loss, result.losses_logprobs, result.weight.view_as(result.weight))
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, target, _, label_smoothing = inputs
+        _, losses_logprobs, weight = outputs
+        ctx.save_for_backward(target, weight, losses_logprobs)
+        ctx.numbers = (label_smoothing,)
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return CrossEntropyProbabilitiesSumFunction.backward(ctx, dloss, *cotangents[:1])
 
 
 _REFUSAL = (
@@ -772,13 +807,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -34,8 +34,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through embedding_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through embedding_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -55,11 +57,15 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
     Shapes: index (*N,), table (V, E).
     """
-    if _transformed():
+    if _in_plain_torch():
         return embedding_atoms(index, table).y
     dtype, N_dims, index, table = _arguments(index, table)
+    if torch._C._are_functorch_transforms_active():
+        apply = EmbeddingTransformed.apply
+    else:
+        apply = EmbeddingFunction.apply
     try:
-        y = EmbeddingFunction.apply(index, table)[0]
+        y = apply(index, table)[0]
     except (IndexError, RuntimeError):
         _in_range("index", index, table.shape[0])
         raise
@@ -122,7 +128,7 @@ def embedding_backward(dy: Tensor, index: Tensor, V: int) -> EmbeddingGradients:
 
 def _backward(dy, index, V) -> EmbeddingGradients:
     E = dy.shape[1]
-    dtable = dy.new_zeros(V, E).index_add_(0, index, dy)
+    dtable = _index_added(dy.new_zeros(V, E), index, dy)
     return EmbeddingGradients(dtable)
 
 
@@ -160,7 +166,7 @@ def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> Embe
     if len(N_dims) != 1:
         dy, y = _merged(0, -1, dy, y)
     V = table.shape[0]
-    dtable = dy.new_zeros(V, E).index_add_(0, index, dy)
+    dtable = _index_added(dy.new_zeros(V, E), index, dy)
     return EmbeddingChain(_restored(dy, 0, N_dims), dtable)
 
 
@@ -234,7 +240,7 @@ class EmbeddingFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = EmbeddingGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
@@ -244,19 +250,48 @@ class EmbeddingFunction(torch.autograd.Function):
 class EmbeddingGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dy, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dy, *saved, *ctx.numbers)
+    def forward(needs, numbers, dy, *saved):
+        gradients = _backward(dy, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dy, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dy, *saved, *ctx.numbers)
         return (None, None, *gradients)
+
+
+class EmbeddingTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(index, table):
+        result = _forward(index, table)
+        return (result.y, result.V)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        index, _ = inputs
+        _, V = outputs
+        ctx.save_for_backward(index)
+        ctx.numbers = (V,)
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return EmbeddingFunction.backward(ctx, dy, *cotangents[:0])
 
 
 _REFUSAL = (
@@ -305,19 +340,26 @@ def _arguments(index, table) -> tuple:
     return dtype, N_dims, index, table
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -386,3 +428,10 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _index_added(tensor, index, source):
+    """``tensor`` with the rows of ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.index_add(0, index, source)
+    return tensor.index_add_(0, index, source)

@@ -34,8 +34,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through entropy_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through entropy_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -55,10 +57,14 @@ def entropy(probs: Tensor) -> Tensor:
 
     Shapes: probs (*N, C).
     """
-    if _transformed():
+    if _in_plain_torch():
         return entropy_atoms(probs).uncertainty
     dtype, N_dims, probs = _arguments(probs)
-    uncertainty = EntropyFunction.apply(probs)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = EntropyTransformed.apply
+    else:
+        apply = EntropyFunction.apply
+    uncertainty = apply(probs)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         uncertainty = torch.ops.gradform.once(uncertainty, _REFUSAL)
     uncertainty = _restored(uncertainty, 0, N_dims)
@@ -246,7 +252,7 @@ class EntropyFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if duncertainty is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _transformed(duncertainty):
+        elif torch.is_grad_enabled() and not _in_plain_torch(duncertainty):
             gradients = EntropyGradient.apply(
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -261,13 +267,19 @@ class EntropyFunction(torch.autograd.Function):
 class EntropyGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, duncertainty, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(duncertainty, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(duncertainty, *saved, *ctx.numbers)
+    def forward(needs, numbers, duncertainty, *saved):
+        gradients = _backward(duncertainty, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, duncertainty, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(duncertainty, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -280,6 +292,28 @@ class EntropyGradient(torch.autograd.Function):
             needs=ctx.needs_input_grad[2 :],
         )
         return (None, None, *gradients)
+
+
+class EntropyTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(probs):
+        result = _forward(probs)
+        return (result.uncertainty,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        probs, = inputs
+        ctx.save_for_backward(probs)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, duncertainty, *cotangents):
+        return EntropyFunction.backward(ctx, duncertainty, *cotangents)
 
 
 _REFUSAL = (
@@ -325,13 +359,18 @@ def _arguments(probs) -> tuple:
     return dtype, N_dims, probs
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

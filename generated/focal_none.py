@@ -26,10 +26,9 @@ Differentiated again: where the gradients are multiplied by v_logits and so on a
 g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
 inputs:
 
-    abs_logits = Abs(logits)
     probs_again_again = 1/(exp(-logits) + 1)
     balance_again_again = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    entropies_again_again = logits*(1 - target) + log(exp(-abs_logits) + 1) - Piecewise((logits, logits <= 0), (0, True))
+    entropies_again_again = logits*(1 - target) + log(exp(-Abs(logits)) + 1) - Piecewise((logits, logits <= 0), (0, True))
     losses_term_again_again = 1 - probs_again_again*target - (1 - probs_again_again)*(1 - target)
     power_gamma_losses_term_again_again = losses_term_again_again**(gamma - 1)
     power_gamma_losses_term_2_again = losses_term_again_again**gamma
@@ -38,7 +37,7 @@ inputs:
     g_target_term_again = 1 - 2*probs_again_again
     dlosses_term_again = gamma*g*(power_gamma_losses_term_again_again*(balance_again_again*v_logits*(probs_again_again*(1 - target) - target*(1 - probs_again_again)) + v_target*(Piecewise((1, alpha >= 0), (0, True))*entropies_again_again*(2*alpha - 1) - balance_again_again*logits)) + balance_again_again*entropies_again_again*losses_term_again_again**(gamma - 2)*(gamma - 1)*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again)))
     v_losses = balance_again_again*g_logits_term_3_again*v_logits + v_target*(balance_again_again*(gamma*entropies_again_again*g_target_term_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*entropies_again_again*power_gamma_losses_term_2_again*(2*alpha - 1))
-    c_logits = g*((1 - target - Piecewise((1, logits <= 0), (0, True)) - sign(logits)/(exp(abs_logits) + 1))*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*v_target*(2*alpha - 1) + gamma*balance_again_again*power_gamma_losses_term_again_again*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again))) - balance_again_again*power_gamma_losses_term_2_again*v_target) - probs_again_again*(1 - probs_again_again)*(dlosses_term_again*(2*target - 1) + balance_again_again*g*(v_logits*(gamma*entropies_again_again*g_logits_term_2_again*power_gamma_losses_term_again_again*(2*probs_again_again - 1) - power_gamma_losses_term_2_again) + 2*gamma*entropies_again_again*power_gamma_losses_term_again_again*v_target))
+    c_logits = g*((1 - target)*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*v_target*(2*alpha - 1) + gamma*balance_again_again*power_gamma_losses_term_again_again*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again))) - balance_again_again*power_gamma_losses_term_2_again*v_target) + (probs_again_again*(dlosses_term_again*(1 - 2*target) + balance_again_again*g*(v_logits*(power_gamma_losses_term_2_again + gamma*entropies_again_again*g_logits_term_2_again*power_gamma_losses_term_again_again*(1 - 2*probs_again_again)) - 2*gamma*entropies_again_again*power_gamma_losses_term_again_again*v_target)) - g*(Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*v_target*(2*alpha - 1) + gamma*balance_again_again*power_gamma_losses_term_again_again*(g_target_term_again*v_target + g_logits_term_2_again*probs_again_again*v_logits*(1 - probs_again_again))))*(1 - probs_again_again)
     c_target = dlosses_term_again*(1 - 2*probs_again_again) + g*(Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g_logits_term_3_again*v_logits + v_target*(Piecewise((2*alpha - 1, alpha >= 0), (0, True))*(gamma*entropies_again_again*g_target_term_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*logits*(1 - 2*alpha)) - balance_again_again*(v_logits*(power_gamma_losses_term_2_again*probs_again_again + (1 - probs_again_again)*(power_gamma_losses_term_2_again + gamma*power_gamma_losses_term_again_again*probs_again_again*(2*entropies_again_again + g_logits_term_2_again*logits))) + gamma*g_target_term_again*power_gamma_losses_term_again_again*logits*v_target))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
@@ -56,8 +55,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through focal_none_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through focal_none_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -78,10 +79,14 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
 
     Shapes: logits (*N,), target (*N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return focal_none_atoms(logits, target, alpha, gamma).losses
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    losses = FocalNoneFunction.apply(logits, target, alpha, gamma)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = FocalNoneTransformed.apply
+    else:
+        apply = FocalNoneFunction.apply
+    losses = apply(logits, target, alpha, gamma)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 0, N_dims)
@@ -333,16 +338,16 @@ def focal_none_jvp(
     if not gamma >= 0:
         raise ValueError(f"focal_none: gamma must be at least 0, got {gamma}")
     N = v_logits.shape[0]
-    abs_logits = torch.abs(logits)
     probs_again_again = torch.sigmoid(logits)
     balance_again_again = (
         torch.add(alpha * target, 1 - target, alpha=1 - alpha)
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
+    logits_clamped = logits.clamp(max=0)
     entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
-        - logits.clamp(max=0)
+        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
+        - logits_clamped
     )
     losses_term_again_again = torch.addcmul(
         1 - probs_again_again * target,
@@ -437,16 +442,16 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         v_logits = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    abs_logits = torch.abs(logits)
     probs_again_again = torch.sigmoid(logits)
     balance_again_again = (
         torch.add(alpha * target, 1 - target, alpha=1 - alpha)
         if alpha >= 0
         else g.new_full((N,), 1)
     )
+    logits_clamped = logits.clamp(max=0)
     entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
-        - logits.clamp(max=0)
+        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
+        - logits_clamped
     )
     losses_term_again_again = torch.addcmul(
         1 - probs_again_again * target,
@@ -519,53 +524,60 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
             ),
         )
     if needs[1]:
-        c_logits = (
+        c_logits = torch.addcmul(
             g * torch.addcmul(
-                (
+                (1 - target) * torch.addcmul(
+                    (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2_again * v_target),
+                    gamma * balance_again_again * power_gamma_losses_term_again_again,
                     torch.addcmul(
-                        1 - target - (logits <= 0).to(g.dtype),
-                        torch.sigmoid(-abs_logits),
-                        torch.sign(logits),
-                        value=-1,
-                    )
-                    * torch.addcmul(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * (
-                            power_gamma_losses_term_2_again * v_target
+                        torch.ops.aten.sigmoid_backward(
+                            g_logits_term_2_again * v_logits,
+                            probs_again_again,
                         ),
-                        gamma * balance_again_again * power_gamma_losses_term_again_again,
-                        torch.addcmul(
-                            torch.ops.aten.sigmoid_backward(
-                                g_logits_term_2_again * v_logits,
-                                probs_again_again,
-                            ),
-                            g_target_term_again,
-                            v_target,
-                        ),
-                    )
+                        g_target_term_again,
+                        v_target,
+                    ),
                 ),
                 balance_again_again * power_gamma_losses_term_2_again,
                 v_target,
                 value=-1,
-            )
-            - torch.ops.aten.sigmoid_backward(
-                torch.addcmul(
-                    dlosses_term_again * (2 * target - 1),
+            ),
+            torch.addcmul(
+                probs_again_again * torch.addcmul(
+                    dlosses_term_again * (1 - 2 * target),
                     balance_again_again * g,
                     torch.addcmul(
-                        v_logits * (
-                            gamma
-                            * entropies_again_again
-                            * g_logits_term_2_again
-                            * power_gamma_losses_term_again_again
-                            * (2 * probs_again_again - 1)
-                            - power_gamma_losses_term_2_again
+                        v_logits * torch.addcmul(
+                            power_gamma_losses_term_2_again,
+                            (
+                                gamma
+                                * entropies_again_again
+                                * g_logits_term_2_again
+                                * power_gamma_losses_term_again_again
+                            ),
+                            1 - 2 * probs_again_again,
                         ),
                         2 * gamma * entropies_again_again * power_gamma_losses_term_again_again,
                         v_target,
+                        value=-1,
                     ),
                 ),
-                probs_again_again,
-            )
+                g,
+                torch.addcmul(
+                    (2 * alpha - 1 if alpha >= 0 else 0) * (power_gamma_losses_term_2_again * v_target),
+                    gamma * balance_again_again * power_gamma_losses_term_again_again,
+                    torch.addcmul(
+                        torch.ops.aten.sigmoid_backward(
+                            g_logits_term_2_again * v_logits,
+                            probs_again_again,
+                        ),
+                        g_target_term_again,
+                        v_target,
+                    ),
+                ),
+                value=-1,
+            ),
+            1 - probs_again_again,
         )
     if needs[2]:
         c_target = torch.addcmul(
@@ -629,7 +641,7 @@ class FocalNoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = FocalNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -639,13 +651,19 @@ class FocalNoneFunction(torch.autograd.Function):
 class FocalNoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dlosses, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dlosses, *saved):
+        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dlosses, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -658,6 +676,28 @@ class FocalNoneGradient(torch.autograd.Function):
             needs=ctx.needs_input_grad[2 :],
         )
         return (None, None, *gradients)
+
+
+class FocalNoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, target, alpha, gamma):
+        result = _forward(logits, target, alpha, gamma)
+        return (result.losses,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        logits, target, alpha, gamma = inputs
+        ctx.save_for_backward(logits, target)
+        ctx.numbers = (alpha, gamma)
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return FocalNoneFunction.backward(ctx, dlosses, *cotangents)
 
 
 _REFUSAL = (
@@ -713,13 +753,18 @@ def _arguments(logits, target, alpha, gamma) -> tuple:
     return dtype, N_dims, logits, target, alpha, gamma
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

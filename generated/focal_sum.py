@@ -24,22 +24,22 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
 g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
-    abs_logits = Abs(logits)
     losses_probs_again_again = 1/(exp(-logits) + 1)
     losses_balance_again_again = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    losses_entropies_again_again = logits*(1 - target) + log(exp(-abs_logits) + 1) - Piecewise((logits, logits <= 0), (0, True))
+    losses_entropies_again_again = logits*(1 - target) + log(exp(-Abs(logits)) + 1) - Piecewise((logits, logits <= 0), (0, True))
     losses_term_again_again = 1 - losses_probs_again_again*target - (1 - losses_probs_again_again)*(1 - target)
     power_gamma_losses_term_again_again = losses_term_again_again**(gamma - 1)
     power_gamma_losses_term_2_again = losses_term_again_again**gamma
     g_logits_term_2_again = 1 - 2*target
     g_logits_term_3_again = power_gamma_losses_term_2_again*(losses_probs_again_again*(1 - target) - target*(1 - losses_probs_again_again)) + gamma*g_logits_term_2_again*losses_entropies_again_again*losses_probs_again_again*power_gamma_losses_term_again_again*(1 - losses_probs_again_again)
     g_target_term_again = 1 - 2*losses_probs_again_again
-    dg_target_term_2 = g*losses_balance_again_again*v_target
+    dg_target_term_3 = g*v_target
+    dg_target_term_2 = dg_target_term_3*losses_balance_again_again
     dg_logits_term_3 = g*losses_balance_again_again*v_logits
-    dlosses_term_again = gamma*(power_gamma_losses_term_again_again*(dg_logits_term_3*(losses_probs_again_again*(1 - target) - target*(1 - losses_probs_again_again)) + Piecewise((1, alpha >= 0), (0, True))*g*losses_entropies_again_again*v_target*(2*alpha - 1) - dg_target_term_2*logits) + losses_entropies_again_again*losses_term_again_again**(gamma - 2)*(gamma - 1)*(dg_target_term_2*g_target_term_again + dg_logits_term_3*g_logits_term_2_again*losses_probs_again_again*(1 - losses_probs_again_again)))
+    dlosses_term_again = gamma*(power_gamma_losses_term_again_again*(dg_logits_term_3*(losses_probs_again_again*(1 - target) - target*(1 - losses_probs_again_again)) + Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*losses_entropies_again_again*(2*alpha - 1) - dg_target_term_2*logits) + losses_entropies_again_again*losses_term_again_again**(gamma - 2)*(gamma - 1)*(dg_target_term_2*g_target_term_again + dg_logits_term_3*g_logits_term_2_again*losses_probs_again_again*(1 - losses_probs_again_again)))
     v_loss = Sum(g_logits_term_3_again*losses_balance_again_again*v_logits, N) + Sum(v_target*(losses_balance_again_again*(gamma*g_target_term_again*losses_entropies_again_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*losses_entropies_again_again*power_gamma_losses_term_2_again*(2*alpha - 1)), N)
-    c_logits = losses_probs_again_again*(1 - losses_probs_again_again)*(dlosses_term_again*(1 - 2*target) + dg_logits_term_3*(power_gamma_losses_term_2_again + gamma*g_logits_term_2_again*losses_entropies_again_again*power_gamma_losses_term_again_again*(1 - 2*losses_probs_again_again)) - 2*gamma*dg_target_term_2*losses_entropies_again_again*power_gamma_losses_term_again_again) + (1 - target - Piecewise((1, logits <= 0), (0, True)) - sign(logits)/(exp(abs_logits) + 1))*(gamma*power_gamma_losses_term_again_again*(dg_target_term_2*g_target_term_again + dg_logits_term_3*g_logits_term_2_again*losses_probs_again_again*(1 - losses_probs_again_again)) + Piecewise((1, alpha >= 0), (0, True))*g*power_gamma_losses_term_2_again*v_target*(2*alpha - 1)) - dg_target_term_2*power_gamma_losses_term_2_again
-    c_target = dlosses_term_again*(1 - 2*losses_probs_again_again) + logits*(Piecewise((1, alpha >= 0), (0, True))*g*power_gamma_losses_term_2_again*v_target*(1 - 2*alpha) - gamma*dg_target_term_2*g_target_term_again*power_gamma_losses_term_again_again) + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g*(g_logits_term_3_again*v_logits + v_target*(gamma*g_target_term_again*losses_entropies_again_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits)) - dg_logits_term_3*(power_gamma_losses_term_2_again*(1 - losses_probs_again_again) + losses_probs_again_again*(power_gamma_losses_term_2_again + gamma*power_gamma_losses_term_again_again*(1 - losses_probs_again_again)*(2*losses_entropies_again_again + g_logits_term_2_again*logits)))
+    c_logits = (1 - target)*(gamma*power_gamma_losses_term_again_again*(dg_target_term_2*g_target_term_again + dg_logits_term_3*g_logits_term_2_again*losses_probs_again_again*(1 - losses_probs_again_again)) + Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*power_gamma_losses_term_2_again*(2*alpha - 1)) + (Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*power_gamma_losses_term_2_again*(1 - 2*alpha) - losses_probs_again_again*(dlosses_term_again*(2*target - 1) + dg_logits_term_3*(gamma*g_logits_term_2_again*power_gamma_losses_term_again_again*(losses_entropies_again_again*(2*losses_probs_again_again - 1) + 1 - losses_probs_again_again) - power_gamma_losses_term_2_again) + 2*gamma*dg_target_term_2*losses_entropies_again_again*power_gamma_losses_term_again_again) - gamma*dg_target_term_2*g_target_term_again*power_gamma_losses_term_again_again)*(1 - losses_probs_again_again) - dg_target_term_2*power_gamma_losses_term_2_again
+    c_target = dlosses_term_again*(1 - 2*losses_probs_again_again) + dg_target_term_3*(Piecewise((2*alpha - 1, alpha >= 0), (0, True))*(gamma*g_target_term_again*losses_entropies_again_again*power_gamma_losses_term_again_again - power_gamma_losses_term_2_again*logits) + Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2_again*logits*(1 - 2*alpha)) + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g*g_logits_term_3_again*v_logits - dg_logits_term_3*(power_gamma_losses_term_2_again*(1 - losses_probs_again_again) + losses_probs_again_again*(power_gamma_losses_term_2_again + gamma*power_gamma_losses_term_again_again*(1 - losses_probs_again_again)*(2*losses_entropies_again_again + g_logits_term_2_again*logits))) - gamma*dg_target_term_2*g_target_term_again*power_gamma_losses_term_again_again*logits
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -56,8 +56,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through focal_sum_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through focal_sum_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -78,10 +80,14 @@ def focal_sum(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float 
 
     Shapes: logits (*N,), target (*N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return focal_sum_atoms(logits, target, alpha, gamma).loss
     dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
-    loss = FocalSumFunction.apply(logits, target, alpha, gamma)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = FocalSumTransformed.apply
+    else:
+        apply = FocalSumFunction.apply
+    loss = apply(logits, target, alpha, gamma)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -353,16 +359,16 @@ def focal_sum_jvp(
     if not gamma >= 0:
         raise ValueError(f"focal_sum: gamma must be at least 0, got {gamma}")
     N = v_logits.shape[0]
-    abs_logits = torch.abs(logits)
     losses_probs_again_again = torch.sigmoid(logits)
     losses_balance_again_again = (
         torch.add(alpha * target, 1 - target, alpha=1 - alpha)
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
+    logits_clamped = logits.clamp(max=0)
     losses_entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
-        - logits.clamp(max=0)
+        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
+        - logits_clamped
     )
     losses_term_again_again = torch.addcmul(
         1 - losses_probs_again_again * target,
@@ -463,16 +469,16 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         v_logits = g.new_full((), 0).expand(N)
     if v_target is None:
         v_target = g.new_full((), 0).expand(N)
-    abs_logits = torch.abs(logits)
     losses_probs_again_again = torch.sigmoid(logits)
     losses_balance_again_again = (
         torch.add(alpha * target, 1 - target, alpha=1 - alpha)
         if alpha >= 0
         else g.new_full((N,), 1)
     )
+    logits_clamped = logits.clamp(max=0)
     losses_entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(-abs_logits)), logits, 1 - target)
-        - logits.clamp(max=0)
+        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
+        - logits_clamped
     )
     losses_term_again_again = torch.addcmul(
         1 - losses_probs_again_again * target,
@@ -504,19 +510,20 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         )
     g_target_term_again = 1 - 2 * losses_probs_again_again
     if needs[1] or needs[2]:
-        dg_target_term_2 = g * losses_balance_again_again * v_target
+        dg_target_term_3 = g * v_target
+        dg_target_term_2 = dg_target_term_3 * losses_balance_again_again
         dg_logits_term_3 = g * losses_balance_again_again * v_logits
         dlosses_term_again = gamma * torch.addcmul(
             power_gamma_losses_term_again_again * torch.addcmul(
-                torch.addcmul(
+                torch.add(
                     dg_logits_term_3 * torch.addcmul(
                         losses_probs_again_again * (1 - target),
                         target,
                         1 - losses_probs_again_again,
                         value=-1,
                     ),
-                    (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                    losses_entropies_again_again * v_target,
+                    dg_target_term_3 * losses_entropies_again_again,
+                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                 ),
                 dg_target_term_2,
                 logits,
@@ -556,35 +563,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
     if needs[1]:
         c_logits = torch.addcmul(
             torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    torch.addcmul(
-                        torch.addcmul(
-                            dlosses_term_again * (1 - 2 * target),
-                            dg_logits_term_3,
-                            torch.addcmul(
-                                power_gamma_losses_term_2_again,
-                                (
-                                    gamma
-                                    * g_logits_term_2_again
-                                    * losses_entropies_again_again
-                                    * power_gamma_losses_term_again_again
-                                ),
-                                1 - 2 * losses_probs_again_again,
-                            ),
-                        ),
-                        2 * gamma * dg_target_term_2 * losses_entropies_again_again,
-                        power_gamma_losses_term_again_again,
-                        value=-1,
-                    ),
-                    losses_probs_again_again,
-                ),
-                torch.addcmul(
-                    1 - target - (logits <= 0).to(g.dtype),
-                    torch.sigmoid(-abs_logits),
-                    torch.sign(logits),
-                    value=-1,
-                ),
-                torch.addcmul(
+                (1 - target) * torch.add(
                     gamma * power_gamma_losses_term_again_again * torch.addcmul(
                         torch.ops.aten.sigmoid_backward(
                             dg_logits_term_3 * g_logits_term_2_again,
@@ -593,9 +572,43 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
                         dg_target_term_2,
                         g_target_term_again,
                     ),
-                    (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                    power_gamma_losses_term_2_again * v_target,
+                    dg_target_term_3 * power_gamma_losses_term_2_again,
+                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                 ),
+                torch.addcmul(
+                    torch.addcmul(
+                        (1 - 2 * alpha if alpha >= 0 else 0) * (
+                            dg_target_term_3 * power_gamma_losses_term_2_again
+                        ),
+                        losses_probs_again_again,
+                        torch.addcmul(
+                            torch.addcmul(
+                                dlosses_term_again * (2 * target - 1),
+                                dg_logits_term_3,
+                                (
+                                    gamma
+                                    * g_logits_term_2_again
+                                    * power_gamma_losses_term_again_again
+                                    * (
+                                        losses_entropies_again_again * (
+                                            2 * losses_probs_again_again - 1
+                                        )
+                                        + 1
+                                        - losses_probs_again_again
+                                    )
+                                    - power_gamma_losses_term_2_again
+                                ),
+                            ),
+                            2 * gamma * dg_target_term_2 * losses_entropies_again_again,
+                            power_gamma_losses_term_again_again,
+                        ),
+                        value=-1,
+                    ),
+                    gamma * dg_target_term_2 * g_target_term_again,
+                    power_gamma_losses_term_again_again,
+                    value=-1,
+                ),
+                1 - losses_probs_again_again,
             ),
             dg_target_term_2,
             power_gamma_losses_term_2_again,
@@ -605,44 +618,42 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         c_target = torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
-                    dlosses_term_again * (1 - 2 * losses_probs_again_again),
-                    logits,
                     torch.addcmul(
-                        (
-                            g * (1 - 2 * alpha) if alpha >= 0 else g.new_full((), 0)
-                        ) * (power_gamma_losses_term_2_again * v_target),
-                        gamma * dg_target_term_2 * g_target_term_again,
-                        power_gamma_losses_term_again_again,
-                        value=-1,
-                    ),
-                ),
-                (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                torch.addcmul(
-                    g_logits_term_3_again * v_logits,
-                    v_target,
-                    torch.addcmul(
-                        (
-                            gamma
-                            * g_target_term_again
-                            * losses_entropies_again_again
-                            * power_gamma_losses_term_again_again
+                        dlosses_term_again * (1 - 2 * losses_probs_again_again),
+                        dg_target_term_3,
+                        torch.add(
+                            (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
+                                (
+                                    gamma
+                                    * g_target_term_again
+                                    * losses_entropies_again_again
+                                    * power_gamma_losses_term_again_again
+                                ),
+                                power_gamma_losses_term_2_again,
+                                logits,
+                                value=-1,
+                            ),
+                            power_gamma_losses_term_2_again * logits,
+                            alpha=(1 - 2 * alpha if alpha >= 0 else 0),
                         ),
+                    ),
+                    (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
+                    g_logits_term_3_again * v_logits,
+                ),
+                dg_logits_term_3,
+                torch.addcmul(
+                    power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
+                    losses_probs_again_again,
+                    torch.addcmul(
                         power_gamma_losses_term_2_again,
-                        logits,
-                        value=-1,
+                        gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
+                        torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
                     ),
                 ),
+                value=-1,
             ),
-            dg_logits_term_3,
-            torch.addcmul(
-                power_gamma_losses_term_2_again * (1 - losses_probs_again_again),
-                losses_probs_again_again,
-                torch.addcmul(
-                    power_gamma_losses_term_2_again,
-                    gamma * power_gamma_losses_term_again_again * (1 - losses_probs_again_again),
-                    torch.addcmul(2 * losses_entropies_again_again, g_logits_term_2_again, logits),
-                ),
-            ),
+            gamma * dg_target_term_2 * g_target_term_again * power_gamma_losses_term_again_again,
+            logits,
             value=-1,
         )
     return (v_loss, c_logits, c_target)
@@ -666,7 +677,7 @@ class FocalSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = FocalSumGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -676,19 +687,47 @@ class FocalSumFunction(torch.autograd.Function):
 class FocalSumGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dloss, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dloss, *saved):
+        gradients = _backward(dloss, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dloss, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class FocalSumTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, target, alpha, gamma):
+        result = _forward(logits, target, alpha, gamma)
+        return (result.loss,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        logits, target, alpha, gamma = inputs
+        ctx.save_for_backward(logits, target)
+        ctx.numbers = (alpha, gamma)
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return FocalSumFunction.backward(ctx, dloss, *cotangents)
 
 
 _REFUSAL = (
@@ -744,13 +783,18 @@ def _arguments(logits, target, alpha, gamma) -> tuple:
     return dtype, N_dims, logits, target, alpha, gamma
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -103,8 +103,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through gru_cell_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through gru_cell_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -142,12 +144,16 @@ def gru_cell(
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return gru_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    y = GRUCellFunction.apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = GRUCellTransformed.apply
+    else:
+        apply = GRUCellFunction.apply
+    y = apply(x, h, weight_ih, weight_hh, bias_ih, bias_hh)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -302,9 +308,9 @@ def _backward(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3] or needs[5]:
         dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state.select(1, 0).add_(dto_reset)
-        dfrom_state.select(1, 1).add_(dto_update)
-        dfrom_state.select(1, 2).add_(dto_candidate * reset)
+        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _added_at(dfrom_state, 1, 2, dto_candidate * reset)
         dfrom_state_term = dfrom_state.flatten(1, 2)
     if needs[3]:
         dweight_hh = dfrom_state_term.mT @ h
@@ -312,9 +318,9 @@ def _backward(
         dbias_hh = dfrom_state_term.sum(0)
     if needs[0] or needs[2] or needs[4]:
         dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input.select(1, 0).add_(dto_reset)
-        dfrom_input.select(1, 1).add_(dto_update)
-        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
     if needs[0]:
         dx = dfrom_input_term @ weight_ih
@@ -464,12 +470,12 @@ def gru_cell_chain(
     dto_update = -dupdate * -(torch.exp(-to_update) + 1) ** -2 * torch.exp(-to_update)
     dto_reset = -dreset * -(torch.exp(-to_reset) + 1) ** -2 * torch.exp(-to_reset)
     dboth = dy.new_zeros(N, Gate, H)
-    dboth.select(1, 0).add_(dto_reset)
-    dboth.select(1, 1).add_(dto_update)
+    dboth = _added_at(dboth, 1, 0, dto_reset)
+    dboth = _added_at(dboth, 1, 1, dto_update)
     dfrom_state = dboth.clone()
-    dfrom_state.select(1, 2).add_(dproposed)
+    dfrom_state = _added_at(dfrom_state, 1, 2, dproposed)
     dfrom_input = dboth.clone()
-    dfrom_input.select(1, 2).add_(dto_candidate)
+    dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
     dx = dfrom_input.flatten(1, 2) @ weight_ih
     dh = dfrom_state.flatten(1, 2) @ weight_hh + dy * update
     dweight_ih = dfrom_input.flatten(1, 2).mT @ x
@@ -754,15 +760,15 @@ def _behind(
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs[4] or needs[2]:
         g_from_state = g.new_zeros(N, Gate, H)
-        g_from_state.select(1, 0).add_(g_to_reset)
-        g_from_state.select(1, 1).add_(g_to_update)
-        g_from_state.select(1, 2).add_(g_to_candidate * reset)
+        g_from_state = _added_at(g_from_state, 1, 0, g_to_reset)
+        g_from_state = _added_at(g_from_state, 1, 1, g_to_update)
+        g_from_state = _added_at(g_from_state, 1, 2, g_to_candidate * reset)
         g_from_state_term = g_from_state.flatten(1, 2)
     if needs[1] or needs[3]:
         g_from_input = g.new_zeros(N, Gate, H)
-        g_from_input.select(1, 0).add_(g_to_reset)
-        g_from_input.select(1, 1).add_(g_to_update)
-        g_from_input.select(1, 2).add_(g_to_candidate)
+        g_from_input = _added_at(g_from_input, 1, 0, g_to_reset)
+        g_from_input = _added_at(g_from_input, 1, 1, g_to_update)
+        g_from_input = _added_at(g_from_input, 1, 2, g_to_candidate)
         g_from_input_term = g_from_input.flatten(1, 2)
     if needs[5] or needs[6]:
         g_to_candidate_again = torch.ops.aten.tanh_backward(g * (1 - update), candidate)
@@ -869,9 +875,9 @@ def _pullback(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3] or needs[5]:
         dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
-        dfrom_state.select(1, 0).add_(dto_reset)
-        dfrom_state.select(1, 1).add_(dto_update)
+        dfrom_state = _added_at(dfrom_state, 1, 2, torch.addcmul(c_proposed, dto_candidate, reset))
+        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state_term = dfrom_state.flatten(1, 2)
     if needs[3]:
         dweight_hh = dfrom_state_term.mT @ h
@@ -879,9 +885,9 @@ def _pullback(
         dbias_hh = dfrom_state_term.sum(0)
     if needs[0] or needs[2] or needs[4]:
         dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input.select(1, 0).add_(dto_reset)
-        dfrom_input.select(1, 1).add_(dto_update)
-        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
         dfrom_input_term = dfrom_input.flatten(1, 2)
     if needs[0]:
         dx = dfrom_input_term @ weight_ih
@@ -928,16 +934,16 @@ def _plain_backward(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3]:
         dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state.select(1, 0).add_(dto_reset)
-        dfrom_state.select(1, 1).add_(dto_update)
-        dfrom_state.select(1, 2).add_(dto_candidate * reset)
+        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state = _added_at(dfrom_state, 1, 2, dto_candidate * reset)
     if needs[3]:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     if needs[0] or needs[2]:
         dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input.select(1, 0).add_(dto_reset)
-        dfrom_input.select(1, 1).add_(dto_update)
-        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
     if needs[0]:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
     if needs[2]:
@@ -1143,16 +1149,16 @@ def _plain_pullback(
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
     if needs[1] or needs[3]:
         dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state.select(1, 2).add_(torch.addcmul(c_proposed, dto_candidate, reset))
-        dfrom_state.select(1, 0).add_(dto_reset)
-        dfrom_state.select(1, 1).add_(dto_update)
+        dfrom_state = _added_at(dfrom_state, 1, 2, torch.addcmul(c_proposed, dto_candidate, reset))
+        dfrom_state = _added_at(dfrom_state, 1, 0, dto_reset)
+        dfrom_state = _added_at(dfrom_state, 1, 1, dto_update)
     if needs[3]:
         dweight_hh = dfrom_state.flatten(1, 2).mT @ h
     if needs[0] or needs[2]:
         dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input.select(1, 0).add_(dto_reset)
-        dfrom_input.select(1, 1).add_(dto_update)
-        dfrom_input.select(1, 2).add_(dto_candidate)
+        dfrom_input = _added_at(dfrom_input, 1, 0, dto_reset)
+        dfrom_input = _added_at(dfrom_input, 1, 1, dto_update)
+        dfrom_input = _added_at(dfrom_input, 1, 2, dto_candidate)
     if needs[0]:
         dx = dfrom_input.flatten(1, 2) @ weight_ih
     if needs[2]:
@@ -1221,7 +1227,7 @@ class GRUCellFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 6
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = GRUCellGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -1247,17 +1253,23 @@ class GRUCellFunction(torch.autograd.Function):
 class GRUCellGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dy, *saved):
+    def forward(plain, needs, numbers, dy, *saved):
+        if plain:
+            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
+        plain, _, numbers, dy, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -1276,6 +1288,30 @@ class GRUCellGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
+
+
+class GRUCellTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh):
+        result = _forward(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        return (result.y, result.proposed, result.reset, result.update, result.candidate)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, h, weight_ih, weight_hh, _, _ = inputs
+        _, proposed, reset, update, candidate = outputs
+        ctx.save_for_backward(x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return GRUCellFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -1362,13 +1398,18 @@ def _arguments(x, h, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     return dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):
@@ -1423,3 +1464,12 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _added_at(tensor, along, place, source):
+    """``tensor`` with ``source`` added at one place, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():  # there select_scatter is silently wrong
+        index = torch.tensor([place], device=tensor.device)
+        return tensor.index_add(along, index, source.unsqueeze(along))
+    tensor.select(along, place).add_(source)
+    return tensor

@@ -34,8 +34,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through hinge_none_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through hinge_none_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -56,10 +58,14 @@ def hinge_none(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     _without_gradient("target", target)
-    if _transformed():
+    if _in_plain_torch():
         return hinge_none_atoms(x, target).losses
     dtype, N_dims, x, target = _arguments(x, target)
-    losses = HingeNoneFunction.apply(x, target)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = HingeNoneTransformed.apply
+    else:
+        apply = HingeNoneFunction.apply
+    losses = apply(x, target)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 0, N_dims)
@@ -130,7 +136,7 @@ def hinge_none_atoms(x: Tensor, target: Tensor) -> HingeNoneAtoms:
     """
     _, N_dims, x, target = _arguments(x, target)
     missing = 1 - target * x
-    losses = missing.clamp(min=0)
+    losses = torch.where(missing <= 0, 0, missing)
     return HingeNoneAtoms(_restored(missing, 0, N_dims), _restored(losses, 0, N_dims))
 
 
@@ -231,7 +237,7 @@ class HingeNoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = HingeNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers)
@@ -241,19 +247,47 @@ class HingeNoneFunction(torch.autograd.Function):
 class HingeNoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dlosses, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dlosses, *saved, *ctx.numbers)
+    def forward(needs, numbers, dlosses, *saved):
+        gradients = _backward(dlosses, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dlosses, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dlosses, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dlosses, *saved, *ctx.numbers)
         return (None, None, *gradients)
+
+
+class HingeNoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, target):
+        result = _forward(x, target)
+        return (result.losses,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, target = inputs
+        ctx.save_for_backward(x, target)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return HingeNoneFunction.backward(ctx, dlosses, *cotangents)
 
 
 _REFUSAL = (
@@ -311,13 +345,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

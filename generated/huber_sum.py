@@ -37,8 +37,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through huber_sum_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through huber_sum_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -59,10 +61,14 @@ def huber_sum(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return huber_sum_atoms(x, target, delta).loss
     dtype, _, x, target, delta = _arguments(x, target, delta)
-    loss = HuberSumFunction.apply(x, target, delta)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = HuberSumTransformed.apply
+    else:
+        apply = HuberSumFunction.apply
+    loss = apply(x, target, delta)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -319,7 +325,7 @@ class HuberSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = HuberSumGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -329,19 +335,47 @@ class HuberSumFunction(torch.autograd.Function):
 class HuberSumGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dloss, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dloss, *saved):
+        gradients = _backward(dloss, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dloss, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class HuberSumTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, target, delta):
+        result = _forward(x, target, delta)
+        return (result.loss,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, target, delta = inputs
+        ctx.save_for_backward(x, target)
+        ctx.numbers = (delta,)
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return HuberSumFunction.backward(ctx, dloss, *cotangents)
 
 
 _REFUSAL = (
@@ -393,13 +427,18 @@ def _arguments(x, target, delta) -> tuple:
     return dtype, N_dims, x, target, delta
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

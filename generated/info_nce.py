@@ -68,8 +68,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through info_nce_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through info_nce_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -105,10 +107,14 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
 
     Shapes: queries (N, D), keys (N, D).
     """
-    if _transformed():
+    if _in_plain_torch():
         return info_nce_atoms(queries, keys, temperature).loss
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
-    loss = InfoNCEFunction.apply(queries, keys, temperature)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = InfoNCETransformed.apply
+    else:
+        apply = InfoNCEFunction.apply
+    loss = apply(queries, keys, temperature)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -264,10 +270,10 @@ def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> I
     _, queries, keys, temperature = _arguments(queries, keys, temperature)
     N = queries.shape[0]
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
-    query_length = query_norm.clamp(min=1e-12)
+    query_length = torch.where(query_norm >= 1e-12, query_norm, 1e-12)
     query = queries / query_length
     key_norm = torch.sqrt((keys ** 2).sum(1, keepdim=True))
-    key_length = key_norm.clamp(min=1e-12)
+    key_length = torch.where(key_norm >= 1e-12, key_norm, 1e-12)
     key = keys / key_length
     similarity = query @ key.mT / temperature
     own = (key * query).sum(1) / temperature
@@ -701,7 +707,7 @@ class InfoNCEFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = InfoNCEGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -711,19 +717,67 @@ class InfoNCEFunction(torch.autograd.Function):
 class InfoNCEGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dloss, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dloss, *saved):
+        gradients = _backward(dloss, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dloss, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class InfoNCETransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(queries, keys, temperature):
+        result = _forward(queries, keys, temperature)
+        return (
+            result.loss,
+            result.query_norm,
+            result.query_length,
+            result.query,
+            result.key_norm,
+            result.key_length,
+            result.key,
+            result.exp_similarity_shifted,
+            result.of_all_sum_scaled,
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, _, temperature = inputs
+        _, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted, of_all_sum_scaled = outputs
+        ctx.save_for_backward(
+            query_norm,
+            query_length,
+            query,
+            key_norm,
+            key_length,
+            key,
+            exp_similarity_shifted,
+            of_all_sum_scaled,
+        )
+        ctx.numbers = (temperature,)
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return InfoNCEFunction.backward(ctx, dloss, *cotangents)
 
 
 _REFUSAL = (
@@ -777,13 +831,18 @@ def _arguments(queries, keys, temperature) -> tuple:
     return dtype, queries, keys, temperature
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:

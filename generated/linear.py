@@ -42,8 +42,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through linear_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through linear_atoms, which is plain torch; under torch.compile NotImplementedError
+  where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -78,10 +80,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return linear_atoms(x, weight, bias).y
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
-    y = LinearFunction.apply(x, weight, bias)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = LinearTransformed.apply
+    else:
+        apply = LinearFunction.apply
+    y = apply(x, weight, bias)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -340,7 +346,7 @@ class LinearFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 3
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = LinearGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -359,17 +365,23 @@ class LinearFunction(torch.autograd.Function):
 class LinearGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dy, *saved):
+    def forward(plain, needs, numbers, dy, *saved):
+        if plain:
+            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
+        plain, _, numbers, dy, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -386,6 +398,29 @@ class LinearGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
+
+
+class LinearTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, weight, bias):
+        result = _forward(x, weight, bias)
+        return (result.y,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, weight, _ = inputs
+        ctx.save_for_backward(x, weight)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return LinearFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -442,13 +477,18 @@ def _arguments(x, weight, bias) -> tuple:
     return dtype, N_dims, x, weight, bias
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

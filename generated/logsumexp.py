@@ -35,8 +35,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through logsumexp_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through logsumexp_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -56,10 +58,14 @@ def logsumexp(x: Tensor) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _transformed():
+    if _in_plain_torch():
         return logsumexp_atoms(x).y
     dtype, N_dims, x = _arguments(x)
-    y = LogsumexpFunction.apply(x)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = LogsumexpTransformed.apply
+    else:
+        apply = LogsumexpFunction.apply
+    y = apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -242,7 +248,7 @@ class LogsumexpFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = LogsumexpGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
@@ -252,19 +258,48 @@ class LogsumexpFunction(torch.autograd.Function):
 class LogsumexpGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dy, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dy, *saved, *ctx.numbers)
+    def forward(needs, numbers, dy, *saved):
+        gradients = _backward(dy, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dy, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class LogsumexpTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        result = _forward(x)
+        return (result.y,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, = inputs
+        y, = outputs
+        ctx.save_for_backward(x, y)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return LogsumexpFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -312,13 +347,18 @@ def _arguments(x) -> tuple:
     return dtype, N_dims, x
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

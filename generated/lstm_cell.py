@@ -90,8 +90,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through lstm_cell_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through lstm_cell_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -130,12 +132,16 @@ def lstm_cell(
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
     bias_hh (P,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return lstm_cell_atoms(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
-    y = LSTMCellFunction.apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = LSTMCellTransformed.apply
+    else:
+        apply = LSTMCellFunction.apply
+    y = apply(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 1, N_dims)
@@ -203,8 +209,8 @@ def _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> LSTMCellForward
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y.select(0, 0).add_(hidden)
-    y.select(0, 1).add_(cell)
+    y = _added_at(y, 0, 0, hidden)
+    y = _added_at(y, 0, 1, cell)
     return LSTMCellForward(y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
@@ -290,10 +296,10 @@ def _backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> LS
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
     if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
         dgates = dy.new_zeros(N, Gate, H)
-        dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
-        dgates.select(1, 0).add_(dcell * g * i * (1 - i))
-        dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates.select(1, 3).add_(dshown * shown * (1 - o))
+        dgates = _added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
+        dgates = _added_at(dgates, 1, 0, dcell * g * i * (1 - i))
+        dgates = _added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates = _added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
     if needs[0]:
         dx = dpre @ weight_ih
@@ -365,8 +371,8 @@ def lstm_cell_atoms(
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y.select(0, 0).add_(hidden)
-    y.select(0, 1).add_(cell)
+    y = _added_at(y, 0, 0, hidden)
+    y = _added_at(y, 0, 1, cell)
     return LSTMCellAtoms(
         _restored(pre, 0, N_dims), _restored(gates, 0, N_dims), _restored(to_i, 0, N_dims),
         _restored(to_f, 0, N_dims), _restored(to_g, 0, N_dims), _restored(to_o, 0, N_dims),
@@ -491,10 +497,10 @@ def lstm_cell_chain(
     dto_f = -df * -(torch.exp(-to_f) + 1) ** -2 * torch.exp(-to_f)
     dto_i = -di * -(torch.exp(-to_i) + 1) ** -2 * torch.exp(-to_i)
     dgates = dy.new_zeros(N, Gate, H)
-    dgates.select(1, 0).add_(dto_i)
-    dgates.select(1, 1).add_(dto_f)
-    dgates.select(1, 2).add_(dto_g)
-    dgates.select(1, 3).add_(dto_o)
+    dgates = _added_at(dgates, 1, 0, dto_i)
+    dgates = _added_at(dgates, 1, 1, dto_f)
+    dgates = _added_at(dgates, 1, 2, dto_g)
+    dgates = _added_at(dgates, 1, 3, dto_o)
     dpre = dgates.flatten(1, 2)
     dx = dpre @ weight_ih
     dh = dpre @ weight_hh
@@ -630,8 +636,8 @@ def lstm_cell_jvp(
         1 - o,
     )
     v_y = v_x.new_zeros(State, N, H)
-    v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-    v_y.select(0, 0).add_(dg_shown * o)
+    v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+    v_y = _added_at(v_y, 0, 0, dg_shown * o)
     return _restored(v_y, 1, N_dims).to(dtype)
 
 
@@ -791,10 +797,10 @@ def _behind(
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
-        g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
-        g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
-        g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+        g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
+        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * (1 - i))
+        g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * (1 - o))
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -849,8 +855,8 @@ def _behind(
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
-        v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y.select(0, 0).add_(dg_shown * o)
+        v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y = _added_at(v_y, 0, 0, dg_shown * o)
     if needs[3]:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
     if needs[6]:
@@ -922,11 +928,29 @@ def _pullback(
     )
     if needs[0] or needs[1] or needs[3] or needs[4] or needs[5] or needs[6]:
         dgates = x.new_zeros(N, Gate, H)
-        dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
-        dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
-        dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
-        dgates.select(1, 3).add_(
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o)
+        dgates = _added_at(
+            dgates,
+            1,
+            0,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            1,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            2,
+            torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            3,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
         dpre = dgates.flatten(1, 2)
     if needs[0]:
@@ -966,8 +990,8 @@ def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
     shown = torch.tanh(cell)
     hidden = o * shown
     y = x.new_zeros(State, N, H)
-    y.select(0, 0).add_(hidden)
-    y.select(0, 1).add_(cell)
+    y = _added_at(y, 0, 0, hidden)
+    y = _added_at(y, 0, 1, cell)
     return (y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
 
 
@@ -982,10 +1006,10 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
     if needs[0] or needs[1] or needs[3] or needs[4]:
         dgates = dy.new_zeros(N, Gate, H)
-        dgates.select(1, 2).add_(dcell * i * (1 - g ** 2))
-        dgates.select(1, 0).add_(dcell * g * i * (1 - i))
-        dgates.select(1, 1).add_(dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates.select(1, 3).add_(dshown * shown * (1 - o))
+        dgates = _added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
+        dgates = _added_at(dgates, 1, 0, dcell * g * i * (1 - i))
+        dgates = _added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
+        dgates = _added_at(dgates, 1, 3, dshown * shown * (1 - o))
         dpre = dgates.flatten(1, 2)
     if needs[0]:
         dx = dpre @ weight_ih
@@ -1034,10 +1058,10 @@ def _plain_behind(
         g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
     if needs[2] or needs[1] or needs[5] or needs[4]:
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates.select(1, 2).add_(g_cell * i * (1 - g ** 2))
-        g_gates.select(1, 0).add_(g * g_cell * i * (1 - i))
-        g_gates.select(1, 1).add_(g_cell * torch.ops.aten.sigmoid_backward(c, f))
-        g_gates.select(1, 3).add_(g_shown * shown * (1 - o))
+        g_gates = _added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
+        g_gates = _added_at(g_gates, 1, 0, g * g_cell * i * (1 - i))
+        g_gates = _added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _added_at(g_gates, 1, 3, g_shown * shown * (1 - o))
         g_pre = g_gates.flatten(1, 2)
     if needs[2]:
         c_h = g_pre @ v_weight_hh
@@ -1088,8 +1112,8 @@ def _plain_behind(
         )
     if needs[0]:
         v_y = g_2.new_zeros(State, N, H)
-        v_y.select(0, 1).add_(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y.select(0, 0).add_(dg_shown * o)
+        v_y = _added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
+        v_y = _added_at(v_y, 0, 0, dg_shown * o)
     if needs[3]:
         c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
     if needs[6]:
@@ -1161,11 +1185,29 @@ def _plain_pullback(
     )
     if needs[0] or needs[1] or needs[3] or needs[4]:
         dgates = x.new_zeros(N, Gate, H)
-        dgates.select(1, 0).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i))
-        dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f))
-        dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g))
-        dgates.select(1, 3).add_(
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o)
+        dgates = _added_at(
+            dgates,
+            1,
+            0,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            1,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            2,
+            torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
+        )
+        dgates = _added_at(
+            dgates,
+            1,
+            3,
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
         )
         dpre = dgates.flatten(1, 2)
     if needs[0]:
@@ -1243,7 +1285,7 @@ class LSTMCellFunction(torch.autograd.Function):
                 )
         elif dy is None:
             return (None,) * 7
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = LSTMCellGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -1270,17 +1312,23 @@ class LSTMCellFunction(torch.autograd.Function):
 class LSTMCellGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dy, *saved):
+    def forward(plain, needs, numbers, dy, *saved):
+        if plain:
+            gradients = _plain_backward(dy, *saved, *numbers, needs=needs)
+        else:
+            gradients = _backward(dy, *saved, *numbers, needs=needs)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
+        plain, _, numbers, dy, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dy, *saved, *ctx.numbers, needs=needs)
-        else:
-            gradients = _backward(dy, *saved, *ctx.numbers, needs=needs)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -1300,6 +1348,30 @@ class LSTMCellGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[3 :])
         return (None, None, None, *gradients)
+
+
+class LSTMCellTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh):
+        result = _forward(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        return (result.y, result.i, result.f, result.g, result.o, result.shown)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, h, c, weight_ih, weight_hh, _, _ = inputs
+        _, i, f, g, o, shown = outputs
+        ctx.save_for_backward(x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return LSTMCellFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -1389,13 +1461,18 @@ def _arguments(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh) -> tuple:
     return dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):
@@ -1403,6 +1480,15 @@ def _restored(tensor, place, sizes):
     if len(sizes) == 1:
         return tensor
     return tensor.reshape((*tensor.shape[:place], *sizes, *tensor.shape[place + 1 :]))
+
+
+def _added_at(tensor, along, place, source):
+    """``tensor`` with ``source`` added at one place, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():  # there select_scatter is silently wrong
+        index = torch.tensor([place], device=tensor.device)
+        return tensor.index_add(along, index, source.unsqueeze(along))
+    tensor.select(along, place).add_(source)
+    return tensor
 
 
 def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:

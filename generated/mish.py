@@ -18,12 +18,11 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
-    abs_x = Abs(x)
-    gate_again_again = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-abs_x) + 1))
-    g_x_inverse_again = 1/(exp(-x) + 1)
+    share_x = 1/(exp(-x) + 1)
+    gate_again_again = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-Abs(x)) + 1))
     g_x_term_again = 1 - gate_again_again**2
-    v_y = v_x*(gate_again_again + g_x_inverse_again*g_x_term_again*x)
-    c_x = g_x_term_again*g*v_x*(g_x_inverse_again + g_x_inverse_again*x*(1 - g_x_inverse_again) + (1 - 2*g_x_inverse_again*gate_again_again*x)*(Piecewise((1, x >= 0), (0, True)) - sign(x)/(exp(abs_x) + 1)))
+    v_y = v_x*(gate_again_again + g_x_term_again*share_x*x)
+    c_x = g_x_term_again*g*v_x*(share_x + share_x*x*(1 - share_x) + share_x*(1 - 2*gate_again_again*share_x*x))
 
 Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
 every size by the derivative of indexed sums.
@@ -37,8 +36,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through mish_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through mish_atoms, which is plain torch; under torch.compile NotImplementedError
+  where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -58,10 +59,14 @@ def mish(x: Tensor) -> Tensor:
 
     Shapes: x (*N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return mish_atoms(x).y
     dtype, N_dims, x = _arguments(x)
-    y = MishFunction.apply(x)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = MishTransformed.apply
+    else:
+        apply = MishFunction.apply
+    y = apply(x)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -177,11 +182,13 @@ def mish_jvp(v_x: Tensor, x: Tensor) -> Tensor:
     v_x, x = _single(v_x, x)
     if len(N_dims) != 1:
         v_x, x = _merged(0, 0, v_x, x)
-    abs_x = torch.abs(x)
-    gate_again_again = torch.tanh(x.clamp(min=0) + torch.log1p(torch.exp(-abs_x)))
-    g_x_inverse_again = torch.sigmoid(x)
+    share_x = torch.sigmoid(x)
+    x_clamped = x.clamp(min=0)
+    gate_again_again = torch.tanh(
+        x_clamped + torch.log1p(torch.exp(torch.add(x, x_clamped, alpha=-2)))
+    )
     g_x_term_again = 1 - gate_again_again ** 2
-    v_y = v_x * torch.addcmul(gate_again_again, g_x_inverse_again * g_x_term_again, x)
+    v_y = v_x * torch.addcmul(gate_again_again, g_x_term_again * share_x, x)
     return _restored(v_y, 0, N_dims).to(dtype)
 
 
@@ -212,17 +219,19 @@ def _behind(v_x, g, x, needs) -> tuple:
     v_y = c_x = None
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
-    abs_x = torch.abs(x)
-    gate_again_again = torch.tanh(x.clamp(min=0) + torch.log1p(torch.exp(-abs_x)))
-    g_x_inverse_again = torch.sigmoid(x)
+    share_x = torch.sigmoid(x)
+    x_clamped = x.clamp(min=0)
+    gate_again_again = torch.tanh(
+        x_clamped + torch.log1p(torch.exp(torch.add(x, x_clamped, alpha=-2)))
+    )
     g_x_term_again = 1 - gate_again_again ** 2
     if needs[0]:
-        v_y = v_x * torch.addcmul(gate_again_again, g_x_inverse_again * g_x_term_again, x)
+        v_y = v_x * torch.addcmul(gate_again_again, g_x_term_again * share_x, x)
     if needs[1]:
         c_x = g_x_term_again * g * v_x * torch.addcmul(
-            g_x_inverse_again + torch.ops.aten.sigmoid_backward(x, g_x_inverse_again),
-            1 - 2 * g_x_inverse_again * gate_again_again * x,
-            torch.addcmul((x >= 0).to(g.dtype), torch.sigmoid(-abs_x), torch.sign(x), value=-1),
+            share_x + torch.ops.aten.sigmoid_backward(x, share_x),
+            share_x,
+            1 - 2 * gate_again_again * share_x * x,
         )
     return (v_y, c_x)
 
@@ -245,7 +254,7 @@ class MishFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dy is None:
             return (None,) * 1
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = MishGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
@@ -255,19 +264,47 @@ class MishFunction(torch.autograd.Function):
 class MishGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dy, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dy, *saved, *ctx.numbers)
+    def forward(needs, numbers, dy, *saved):
+        gradients = _backward(dy, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dy, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class MishTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        result = _forward(x)
+        return (result.y,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, = inputs
+        ctx.save_for_backward(x)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return MishFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -313,13 +350,18 @@ def _arguments(x) -> tuple:
     return dtype, N_dims, x
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -82,8 +82,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through mlp_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through mlp_atoms, which is plain torch; under torch.compile NotImplementedError
+  where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -122,13 +124,17 @@ def mlp(
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
     (H,), bnbias (H,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return mlp_atoms(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps).loss
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
+    if torch._C._are_functorch_transforms_active():
+        apply = MLPTransformed.apply
+    else:
+        apply = MLPFunction.apply
     try:
-        loss = MLPFunction.apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
+        loss = apply(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
     except (IndexError, RuntimeError):
         _in_range("contexts", contexts, C.shape[0])
         _in_range("labels", labels, C.shape[0])
@@ -300,7 +306,7 @@ def _backward(
     dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
     if needs[2] or needs[3] or needs[5] or needs[6] or needs[7] or needs[8]:
         dlogits = dloss / N * loss_probs
-        dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+        dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
     if needs[2] or needs[3] or needs[7] or needs[8]:
         dh = dlogits @ W2.mT
     if needs[5]:
@@ -322,8 +328,8 @@ def _backward(
         )
     if needs[2]:
         dembcat = dhprebn @ W1.mT
-        dC = dloss.new_zeros(V, E).index_add_(
-            0,
+        dC = _index_added(
+            dloss.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
         )
@@ -487,7 +493,12 @@ def mlp_chain(
     if N == 0:
         raise ValueError("mlp_chain divides a number by N, which is 0")
     dloss_logprobs = dloss.new_zeros(N, V)
-    dloss_logprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
+    dloss_logprobs = _scatter_added(
+        dloss_logprobs,
+        1,
+        labels.unsqueeze(1),
+        (-1 / N * dloss).expand(N, 1),
+    )
     dloss_probs = dloss_logprobs / loss_probs
     dloss_counts_sum_inv = (dloss_probs * loss_counts).sum(1, keepdim=True)
     dloss_counts_sum = dloss_counts_sum_inv * -loss_counts_sum ** -2
@@ -495,7 +506,12 @@ def mlp_chain(
     dloss_norm_logits = dloss_counts * loss_counts
     dloss_logit_maxes = (-dloss_norm_logits).sum(1, keepdim=True)
     dlogits = dloss_norm_logits.clone()
-    dlogits.scatter_add_(1, logits.argmax(1).unsqueeze(1), dloss_logit_maxes[:, 0].unsqueeze(1))
+    dlogits = _scatter_added(
+        dlogits,
+        1,
+        logits.argmax(1).unsqueeze(1),
+        dloss_logit_maxes[:, 0].unsqueeze(1),
+    )
     dh = dlogits @ W2.mT
     dhpreact = torch.ops.aten.tanh_backward(dh, h)
     dhpreact_xhat = bngain * dhpreact
@@ -507,7 +523,7 @@ def mlp_chain(
     dhprebn = dhpreact_diff + 1 / N * dhpreact_mean
     dembcat = dhprebn @ W1.mT
     demb = dembcat.unflatten(1, (T, E))
-    dC = dloss.new_zeros(V, E).index_add_(0, contexts.flatten(), demb.flatten(0, 1))
+    dC = _index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
     dW1 = embcat.mT @ dhprebn
     db1 = dhprebn.sum(0)
     dW2 = h.mT @ dlogits
@@ -707,7 +723,9 @@ def _behind(
 ) -> tuple:
     N = contexts.shape[0]
     V = W2.shape[1]
-    E = v_C.shape[1]
+    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
+        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
+    E = W1.shape[0] // contexts.shape[1]
     K = W1.shape[0]
     H = W1.shape[1]
     v_loss = c_embcat = c_W1 = c_W2 = c_bngain = c_hpreact_inv_std = c_hpreact_xhat = c_h = c_loss_probs = None
@@ -731,7 +749,7 @@ def _behind(
             v_bnbias = g.new_full((), 0).expand(H)
     if needs[6] or needs[3] or needs[5] or needs[7] or needs[8] or needs[9]:
         g_logits = g / N * loss_probs
-        g_logits.scatter_add_(1, labels.unsqueeze(1), (-g / N).expand(N, 1))
+        g_logits = _scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
         g_h = g_logits @ W2.mT
     if needs[6] or needs[3] or needs[5] or needs[7] or needs[8]:
         g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
@@ -844,7 +862,7 @@ def _pullback(
         dlogits = loss_probs * (
             c_loss_probs + c_loss / N - (c_loss_probs * loss_probs).sum(1, keepdim=True)
         )
-        dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+        dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     if needs[5]:
         dW2 = h.mT @ dlogits
     if needs[6]:
@@ -874,8 +892,8 @@ def _pullback(
         dW1 = embcat.mT @ dhprebn
     if needs[2]:
         dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-        dC = W1.new_zeros(V, E).index_add_(
-            0,
+        dC = _index_added(
+            W1.new_zeros(V, E),
             contexts.flatten(),
             dembcat.reshape(contexts.numel(), E),
         )
@@ -930,7 +948,7 @@ class MLPFunction(torch.autograd.Function):
             )
         elif dloss is None:
             return (None,) * 10
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = MLPGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -951,19 +969,66 @@ class MLPFunction(torch.autograd.Function):
 class MLPGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dloss, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dloss, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dloss, *saved):
+        gradients = _backward(dloss, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dloss, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class MLPTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps):
+        result = _forward(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
+        return (
+            result.loss,
+            result.embcat,
+            result.hpreact_inv_std,
+            result.hpreact_xhat,
+            result.h,
+            result.loss_probs,
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        contexts, labels, _, W1, _, W2, _, bngain, _, _ = inputs
+        _, embcat, hpreact_inv_std, hpreact_xhat, h, loss_probs = outputs
+        ctx.save_for_backward(
+            contexts,
+            labels,
+            W1,
+            W2,
+            bngain,
+            embcat,
+            hpreact_inv_std,
+            hpreact_xhat,
+            h,
+            loss_probs,
+        )
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return MLPFunction.backward(ctx, dloss, *cotangents)
 
 
 _REFUSAL = (
@@ -1041,19 +1106,26 @@ def _arguments(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps) -> tupl
     return dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -1103,6 +1175,20 @@ def _index(name, label):
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
     return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _scatter_added(tensor, along, index, source):
+    """``tensor`` with ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.scatter_add(along, index, source)
+    return tensor.scatter_add_(along, index, source)
+
+
+def _index_added(tensor, index, source):
+    """``tensor`` with the rows of ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.index_add(0, index, source)
+    return tensor.index_add_(0, index, source)
 
 
 def _number(name, value) -> float:

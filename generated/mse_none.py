@@ -35,8 +35,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through mse_none_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through mse_none_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -56,10 +58,14 @@ def mse_none(x: Tensor, target: Tensor) -> Tensor:
 
     Shapes: x (*N,), target (*N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return mse_none_atoms(x, target).losses
     dtype, N_dims, x, target = _arguments(x, target)
-    losses = MSENoneFunction.apply(x, target)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = MSENoneTransformed.apply
+    else:
+        apply = MSENoneFunction.apply
+    losses = apply(x, target)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         losses = torch.ops.gradform.once(losses, _REFUSAL)
     losses = _restored(losses, 0, N_dims)
@@ -253,7 +259,7 @@ class MSENoneFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dlosses is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dlosses):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
             gradients = MSENoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -263,13 +269,19 @@ class MSENoneFunction(torch.autograd.Function):
 class MSENoneGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dlosses, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dlosses, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dlosses, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dlosses, *saved):
+        gradients = _backward(dlosses, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dlosses, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dlosses, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -282,6 +294,28 @@ class MSENoneGradient(torch.autograd.Function):
             needs=ctx.needs_input_grad[2 :],
         )
         return (None, None, *gradients)
+
+
+class MSENoneTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, target):
+        result = _forward(x, target)
+        return (result.losses,)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        x, target = inputs
+        ctx.save_for_backward(x, target)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dlosses, *cotangents):
+        return MSENoneFunction.backward(ctx, dlosses, *cotangents)
 
 
 _REFUSAL = (
@@ -329,13 +363,18 @@ def _arguments(x, target) -> tuple:
     return dtype, N_dims, x, target
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -41,8 +41,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through nll_sum_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through nll_sum_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -66,12 +68,16 @@ def nll_sum(
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
     _without_gradient("weight", weight)
-    if _transformed():
+    if _in_plain_torch():
         return nll_sum_atoms(logprobs, labels, weight, ignore_index).loss
     dtype, _, logprobs, labels, weight, ignore_index = _arguments(
         logprobs, labels, weight, ignore_index,
     )
-    loss = NLLSumFunction.apply(logprobs, labels, weight, ignore_index)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = NLLSumTransformed.apply
+    else:
+        apply = NLLSumFunction.apply
+    loss = apply(logprobs, labels, weight, ignore_index)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         loss = torch.ops.gradform.once(loss, _REFUSAL)
     return loss if loss.dtype == dtype else loss.to(dtype)
@@ -146,7 +152,8 @@ def _backward(dloss, labels, labels_kept, weight) -> NLLSumGradients:
     C = weight.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(
+    dlogprobs = _scatter_added(
+        dlogprobs,
         1,
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, dloss * weight[labels], 0)).unsqueeze(1),
@@ -213,7 +220,8 @@ def nll_sum_chain(
     labels, labels_kept = _split_label("labels", labels, ignore_index, dloss.dtype, C)
     dlosses = dloss.expand(N, S)
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(
+    dlogprobs = _scatter_added(
+        dlogprobs,
         1,
         labels.unsqueeze(1),
         (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
@@ -314,7 +322,7 @@ def _plain_backward(dloss, labels, C) -> tuple:
     N = labels.shape[0]
     S = labels.shape[1]
     dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-dloss).expand(N, 1, S))
+    dlogprobs = _scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-dloss).expand(N, 1, S))
     return (dlogprobs,)
 
 
@@ -351,7 +359,7 @@ class NLLSumFunction(torch.autograd.Function):
         saved = ctx.saved_tensors
         if dloss is None:
             return (None,) * 4
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = NLLSumGradient.apply(
                 ctx.plain,
                 ctx.needs_input_grad,
@@ -370,17 +378,23 @@ class NLLSumFunction(torch.autograd.Function):
 class NLLSumGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, plain, needs, numbers, dloss, *saved):
+    def forward(plain, needs, numbers, dloss, *saved):
+        if plain:
+            gradients = _plain_backward(dloss, *saved, *numbers)
+        else:
+            gradients = _backward(dloss, *saved, *numbers)
+        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
+        plain, _, numbers, dloss, *saved = inputs
         ctx.plain = plain
         ctx.numbers = numbers
-        if ctx.plain:
-            gradients = _plain_backward(dloss, *saved, *ctx.numbers)
-        else:
-            gradients = _backward(dloss, *saved, *ctx.numbers)
-        return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
@@ -390,6 +404,34 @@ class NLLSumGradient(torch.autograd.Function):
         else:
             gradients = _behind(*vectors, dloss, *saved, *ctx.numbers)
         return (None, None, None, *gradients)
+
+
+class NLLSumTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logprobs, labels, weight, ignore_index):
+        result = _forward(logprobs, labels, weight, ignore_index)
+        return (
+            result.loss,
+            result.labels.view_as(result.labels),
+            result.labels_kept,
+            result.weight.view_as(result.weight),
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, labels, labels_kept, weight = outputs
+        ctx.save_for_backward(labels, labels_kept, weight)
+        ctx.numbers = ()
+        ctx.plain = False
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return NLLSumFunction.backward(ctx, dloss, *cotangents[:0])
 
 
 _REFUSAL = (
@@ -458,13 +500,18 @@ def _without_gradient(name, tensor) -> None:
         )
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):
@@ -560,6 +607,13 @@ def _merged(first, last, *tensors) -> list:
     return merged
 
 
+def _scatter_added(tensor, along, index, source):
+    """``tensor`` with ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.scatter_add(along, index, source)
+    return tensor.scatter_add_(along, index, source)
+
+
 def _all_count(label, ignored, *lengths) -> bool:
     """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
     if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
@@ -581,6 +635,8 @@ def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high

@@ -39,8 +39,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through softmax_nll_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through softmax_nll_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -59,11 +61,15 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
     Shapes: logits (N, C), labels (N,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return softmax_nll_atoms(logits, labels).loss
     dtype, logits, labels = _arguments(logits, labels)
+    if torch._C._are_functorch_transforms_active():
+        apply = SoftmaxNLLTransformed.apply
+    else:
+        apply = SoftmaxNLLFunction.apply
     try:
-        loss = SoftmaxNLLFunction.apply(logits, labels)[0]
+        loss = apply(logits, labels)[0]
     except (IndexError, RuntimeError):
         _in_range("labels", labels, logits.shape[1])
         raise
@@ -133,7 +139,7 @@ def softmax_nll_backward(dloss: Tensor, labels: Tensor, probs: Tensor) -> Softma
 def _backward(dloss, labels, probs) -> SoftmaxNLLGradients:
     N = labels.shape[0]
     dlogits = dloss / N * probs
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
     return SoftmaxNLLGradients(dlogits)
 
 
@@ -210,7 +216,7 @@ def softmax_nll_chain(
     if N == 0:
         raise ValueError("softmax_nll_chain divides a number by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
-    dlogprobs.scatter_add_(1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
+    dlogprobs = _scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-1 / N * dloss).expand(N, 1))
     dprobs = dlogprobs / probs
     dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
     dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
@@ -218,7 +224,12 @@ def softmax_nll_chain(
     dnorm_logits = dcounts * counts
     dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
     dlogits = dnorm_logits.clone()
-    dlogits.scatter_add_(1, logits.argmax(1).unsqueeze(1), dlogit_maxes[:, 0].unsqueeze(1))
+    dlogits = _scatter_added(
+        dlogits,
+        1,
+        logits.argmax(1).unsqueeze(1),
+        dlogit_maxes[:, 0].unsqueeze(1),
+    )
     return SoftmaxNLLChain(
         dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs,
         dloss, dlogits,
@@ -301,7 +312,7 @@ def _pullback(c_loss, c_probs, labels, probs) -> tuple:
     if c_probs is None:
         c_probs = probs.new_full((), 0).expand(N, C)
     dlogits = probs * (c_probs + c_loss / N - (c_probs * probs).sum(1, keepdim=True))
-    dlogits.scatter_add_(1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
+    dlogits = _scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
     return (dlogits,)
 
 
@@ -327,7 +338,7 @@ class SoftmaxNLLFunction(torch.autograd.Function):
             gradients = _pullback(dloss, *cotangents, *saved, *ctx.numbers)
         elif dloss is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dloss):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
             gradients = SoftmaxNLLGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers)
@@ -337,19 +348,48 @@ class SoftmaxNLLFunction(torch.autograd.Function):
 class SoftmaxNLLGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dloss, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dloss, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dloss, *saved, *ctx.numbers)
+    def forward(needs, numbers, dloss, *saved):
+        gradients = _backward(dloss, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dloss, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class SoftmaxNLLTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits, labels):
+        result = _forward(logits, labels)
+        return (result.loss, result.probs)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, labels = inputs
+        _, probs = outputs
+        ctx.save_for_backward(labels, probs)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dloss, *cotangents):
+        return SoftmaxNLLFunction.backward(ctx, dloss, *cotangents)
 
 
 _REFUSAL = (
@@ -400,19 +440,26 @@ def _arguments(logits, labels) -> tuple:
     return dtype, logits, labels
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _in_range(name, index, *lengths) -> None:
     """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
+        while torch._C._functorch.is_functorch_wrapped_tensor(index):
+            index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -462,3 +509,10 @@ def _index(name, label):
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
     return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _scatter_added(tensor, along, index, source):
+    """``tensor`` with ``source`` added, in place where no transform is active."""
+    if torch._C._are_functorch_transforms_active():
+        return tensor.scatter_add(along, index, source)
+    return tensor.scatter_add_(along, index, source)

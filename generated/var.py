@@ -40,8 +40,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through var_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through var_atoms, which is plain torch; under torch.compile NotImplementedError
+  where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -62,10 +64,14 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
 
     Shapes: x (*N, C).
     """
-    if _transformed():
+    if _in_plain_torch():
         return var_atoms(x, correction).y
     dtype, N_dims, x, correction = _arguments(x, correction)
-    y = VarFunction.apply(x, correction)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = VarTransformed.apply
+    else:
+        apply = VarFunction.apply
+    y = apply(x, correction)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         y = torch.ops.gradform.once(y, _REFUSAL)
     y = _restored(y, 0, N_dims)
@@ -286,7 +292,7 @@ class VarFunction(torch.autograd.Function):
             gradients = _pullback(dy, *cotangents, *saved, *ctx.numbers)
         elif dy is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dy):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dy):
             gradients = VarGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
@@ -296,19 +302,48 @@ class VarFunction(torch.autograd.Function):
 class VarGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dy, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dy, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dy, *saved, *ctx.numbers)
+    def forward(needs, numbers, dy, *saved):
+        gradients = _backward(dy, *saved, *numbers)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dy, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dy, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class VarTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, correction):
+        result = _forward(x, correction)
+        return (result.y, result.diff)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, correction = inputs
+        _, diff = outputs
+        ctx.save_for_backward(diff)
+        ctx.numbers = (correction,)
+
+    @staticmethod
+    def backward(ctx, dy, *cotangents):
+        return VarFunction.backward(ctx, dy, *cotangents)
 
 
 _REFUSAL = (
@@ -358,13 +393,18 @@ def _arguments(x, correction) -> tuple:
     return dtype, N_dims, x, correction
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

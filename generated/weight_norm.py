@@ -43,8 +43,9 @@ At the edges:
 - float16 and bfloat16 are computed in float32, and rounded once at the end; under torch.autocast
   nothing changes.
 - Derivatives of any order: the second by the closed form above, higher ones by autograd through
-  its lines. torch.func and forward mode go through weight_norm_atoms, which is plain torch; under
-  torch.compile NotImplementedError where a gradient is asked for with create_graph=True.
+  its lines, by torch.func as by torch.autograd. Forward mode, and transforms that torch.compile
+  compiles, go through weight_norm_atoms, which is plain torch; under torch.compile
+  NotImplementedError where a gradient is asked for with create_graph=True.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -64,10 +66,14 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
     Shapes: v (H, *K), g (H,).
     """
-    if _transformed():
+    if _in_plain_torch():
         return weight_norm_atoms(v, g).w
     dtype, K_dims, v, g = _arguments(v, g)
-    w = WeightNormFunction.apply(v, g)[0]
+    if torch._C._are_functorch_transforms_active():
+        apply = WeightNormTransformed.apply
+    else:
+        apply = WeightNormFunction.apply
+    w = apply(v, g)[0]
     if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
         w = torch.ops.gradform.once(w, _REFUSAL)
     w = _restored(w, 1, K_dims)
@@ -313,7 +319,7 @@ class WeightNormFunction(torch.autograd.Function):
             gradients = _pullback(dw, *cotangents, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         elif dw is None:
             return (None,) * 2
-        elif torch.is_grad_enabled() and not _transformed(dw):
+        elif torch.is_grad_enabled() and not _in_plain_torch(dw):
             gradients = WeightNormGradient.apply(ctx.needs_input_grad, ctx.numbers, dw, *saved)
         else:
             gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
@@ -323,19 +329,48 @@ class WeightNormFunction(torch.autograd.Function):
 class WeightNormGradient(torch.autograd.Function):
     """The closed form where it is differentiated again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, needs, numbers, dw, *saved):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(dw, *saved)
-        ctx.numbers = numbers
-        gradients = _backward(dw, *saved, *ctx.numbers, needs=needs)
+    def forward(needs, numbers, dw, *saved):
+        gradients = _backward(dw, *saved, *numbers, needs=needs)
         return tuple(g if g is None else g.view_as(g) for g in gradients)  # each of its own
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        _, numbers, dw, *saved = inputs
+        ctx.numbers = numbers
+        ctx.save_for_backward(dw, *saved)
 
     @staticmethod
     def backward(ctx, *vectors):
         dw, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
         return (None, None, *gradients)
+
+
+class WeightNormTransformed(torch.autograd.Function):
+    """The pair for torch.func, which sets the context up apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(v, g):
+        result = _forward(v, g)
+        return (result.w, result.norm)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.set_materialize_grads(False)
+        v, g = inputs
+        _, norm = outputs
+        ctx.save_for_backward(v, g, norm)
+        ctx.numbers = ()
+
+    @staticmethod
+    def backward(ctx, dw, *cotangents):
+        return WeightNormFunction.backward(ctx, dw, *cotangents)
 
 
 _REFUSAL = (
@@ -383,13 +418,18 @@ def _arguments(v, g) -> tuple:
     return dtype, K_dims, v, g
 
 
-def _transformed(*tensors) -> bool:
-    """Whether a transform of torch.func or forward mode is at work, or a batch of gradients: these
-    take plain torch, since a Function of autograd's is not seen through there.
+def _in_plain_torch(*tensors) -> bool:
+    """Whether something is at work that sees through plain torch alone: forward mode, a transform
+    under the compiler, or a batch of gradients.
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return True
-    return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if not torch._C._are_functorch_transforms_active():
+        return any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    if torch.compiler.is_compiling():
+        return True
+    seen = (TransformType.Grad, TransformType.Vmap)
+    return any(i.key() not in seen for i in torch._C._functorch.get_interpreter_stack())
 
 
 def _restored(tensor, place, sizes):

@@ -208,7 +208,9 @@ class Autograd(BehindTheBackward):
 
         upstream = self.program.backward.parameters[0].name
         known = ["plain"] * (self.plain is not None) + ["needs", "numbers"]
-        context = [f"ctx.{name} = {name}" for name in known if name != "needs"]
+        given = ", ".join("_" if name == "needs" else name for name in known)
+        context = [f"{given}, {upstream}, *saved = inputs"]
+        context += [f"ctx.{name} = {name}" for name in known if name != "needs"]
         computed = self.either(
             lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, '')}"], "", ""
         )
