@@ -103,7 +103,7 @@ def beside_of(
 def written(
     forward: type[Forward],
     proved: Proved,
-    beside: Beside,
+    beside: Beside | None = None,
     target: Target = targets["torch"],
 ) -> tuple[Program, str]:
     """What was proved as a program and as text, which nobody may see before it was `compared`.

@@ -145,8 +145,8 @@ def conversed(page: str, folder: Path) -> str:
 
 
 def changed(before: str, folder: Path) -> str:
-    """The lines that change in a generated module where a line of the last file that is shown
-    becomes the one that is told: ``to `var = Sum(diff2, N) / N```.
+    """The lines that change in the forward and the backward of a generated module where a line of
+    the last file that is shown becomes the one that is told: ``to `var = Sum(diff2, N) / N```.
     """
     file = next(e.file for e in reversed(examples(before)) if e.file)
     line = re.findall(r"to `(\w+ = [^`]+)`", before)[-1]
@@ -155,8 +155,9 @@ def changed(before: str, folder: Path) -> str:
     (old,) = re.findall(rf"^    {name} = .*$", text, re.M)
     edited = folder / Path(file).name
     edited.write_text(text.replace(old, f"    {line}"))
-    was, now = (generate(forward_from(path), order=1).text for path in (ROOT / file, edited))
-    lines = difflib.unified_diff(was.splitlines(), now.splitlines(), n=0, lineterm="")
+    modules = (generate(forward_from(path), order=1).text for path in (ROOT / file, edited))
+    was, now = (text.partition("Atoms(NamedTuple)")[0].splitlines() for text in modules)
+    lines = difflib.unified_diff(was, now, n=0, lineterm="")
     shown = (line for line in lines if not line.startswith(("---", "+++", "@@")))
     return "".join(f"{line}\n" for line in shown if "sha256" not in line)
 

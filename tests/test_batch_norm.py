@@ -217,16 +217,6 @@ def test_the_forwards_saved_tensors_give_the_backward_of_the_differentiable_func
         assert torch.equal(getattr(by_name, name), gradient)
 
 
-def test_a_second_derivative_is_refused_and_not_wrong():
-    case = batch_norm_case(5, 3)
-    x = case.x.requires_grad_()
-    (dx,) = torch.autograd.grad(
-        batch_norm(x, case.gain, case.bias), x, case.dy.requires_grad_(), create_graph=True
-    )
-    with pytest.raises(NotImplementedError, match="differentiated again"):
-        dx.square().sum().backward()
-
-
 def test_no_function_changes_its_arguments():
     case = batch_norm_case(6, 4)
     for function in TAKE_INPUTS:

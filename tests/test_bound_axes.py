@@ -18,6 +18,7 @@ from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign
 from codegen.program.values import Compare
 from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.target import TorchTarget
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.notation.layout import plain
@@ -140,8 +141,9 @@ def computed(steps, tensors) -> torch.Tensor:
     printer = Printer({axis.name: axis.name for axis in ORDER}, (), "like")
     names = {"torch": torch, "like": torch.zeros((), dtype=torch.float64)}
     names |= {axis.name: size for axis, size in SIZES.items()} | tensors
-    for step in steps:
-        exec(printer.step(step), names)
+    lines = [printer.step(step) for step in steps]
+    for text in [*TorchTarget().called("\n".join(lines), "").values(), *lines]:
+        exec(text, names)
     return names["result"]
 
 

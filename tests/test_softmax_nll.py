@@ -191,16 +191,6 @@ def test_the_forwards_saved_tensors_give_the_backward_of_the_differentiable_func
     assert torch.equal(by_name.dlogits, dlogits)
 
 
-def test_a_second_derivative_is_refused_and_not_wrong():
-    case = softmax_nll_case(5, 3)
-    logits = case.logits.requires_grad_()
-    (dlogits,) = torch.autograd.grad(
-        softmax_nll(logits, case.labels), logits, case.dloss.requires_grad_(), create_graph=True
-    )
-    with pytest.raises(NotImplementedError, match="differentiated again"):
-        dlogits.square().sum().backward()
-
-
 def test_no_function_changes_its_arguments():
     case = softmax_nll_case(6, 4)
     for function in TAKE_INPUTS:

@@ -8,6 +8,7 @@ then the factor that saves most among some of the terms, as long as that saves m
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, Rational, S
 
@@ -15,6 +16,7 @@ from derive.language.nodes import Reshaping, Sum
 from derive.language.symbols import axes_of, is_constant, is_number_or_size
 
 
+@lru_cache(maxsize=8192)  # a search for names meets the same ones again
 def factored(e: Expr) -> Expr:
     """``e`` with common factors outside, also inside of its sums."""
     return _without_minus(_factored(e))

@@ -40,7 +40,7 @@ def computed_again(
         statements, tensor = _with_definition(statements, *found, taken)
         again.setdefault(tensor, found[0])
     for tensor in list(again):
-        if sum(map(len, (_places(tensor, e) for _, e in statements))) == 1:
+        if sum(times_read(e)[tensor] for _, e in statements) == 1:
             definition = dict(statements)[tensor]
             rest = [(t, e) for t, e in statements if t != tensor]
             statements = _replaced(rest, tensor, definition)
@@ -124,6 +124,8 @@ def _with_definition(
 def _replaced(statements: Pairs, value: Tensor, new: Expr) -> Pairs:
     return [
         (tensor, e.xreplace({met: along(new, met) for met in _places(value, e)}))
+        if times_read(e)[value]
+        else (tensor, e)
         for tensor, e in statements
     ]
 

@@ -49,8 +49,13 @@ def _written_out(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> 
         met = [t for t in tensors_in(e) if t.name in known]
         e = written_in(e, {t: along(known[t.name], t) for t in met}) if met else e
         yield e
-        if tensor.name[1:] not in relations.position and e.count_ops() <= LONGEST:
+        if tensor.name[1:] not in relations.position and _operations(e) <= LONGEST:
             known[tensor.name] = e
+
+
+@lru_cache(maxsize=8192)
+def _operations(e: Expr) -> int:
+    return e.count_ops()
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
