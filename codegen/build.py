@@ -25,6 +25,7 @@ from derive.language.nodes import Peak
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
 from derive.orders.second import SecondOrder
+from derive.orders.third import ThirdOrder
 from derive.proving.proved import Proved
 
 
@@ -35,13 +36,13 @@ def program_of(
     builder = Builder(proved)
     program, beside = builder.program(source, source_hash), beside or Beside()
     if beside.second is not None:
-        program = replace(program, second=second_of(builder, beside.second))
+        program = replace(program, second=second_of(builder, beside.second, beside.third))
     if beside.without_options is not None:
         left = Builder(beside.without_options)
         second = beside.second_without_options
         plain = builder.plain(left)
         if second is not None:
-            plain = replace(plain, second=second_of(left, second))
+            plain = replace(plain, second=second_of(left, second, beside.third_without_options))
         program = replace(program, plain=plain)
     return program
 
@@ -49,13 +50,15 @@ def program_of(
 @dataclass(frozen=True)
 class Beside:
     """What is derived and proved beside a closed form: its ``second`` derivatives, the mathematics
-    ``without_options``, and the second derivatives of that; None for what was not. ``refused`` says
-    why second derivatives are missing, where they were asked for.
+    ``without_options``, the second derivatives of that, and the third ones of both; None for what
+    was not. ``refused`` says why derivatives are missing that were asked for.
     """
 
     second: SecondOrder | None = None
     without_options: Proved | None = None
     second_without_options: SecondOrder | None = None
+    third: ThirdOrder | None = None
+    third_without_options: ThirdOrder | None = None
     refused: str = ""
 
 

@@ -28,6 +28,7 @@ from codegen.quality import Emitted, as_data, from_data
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import source_hash
+from derive.orders import SECOND
 from derive.running.writing import put
 
 FOLDER = ".gradform_cache"
@@ -40,10 +41,12 @@ STARTED = time.time()
 
 
 class Cache:
-    """A folder with one file for each result; ``folder`` None keeps nothing."""
+    """A folder with one file for each result; ``folder`` None keeps nothing. ``order`` is that up
+    to which derivatives have a closed form.
+    """
 
-    def __init__(self, folder: Path | None):
-        self.folder = folder
+    def __init__(self, folder: Path | None, order: int = SECOND):
+        self.folder, self.order = folder, order
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
 
@@ -90,7 +93,7 @@ class Cache:
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        name = hashlib.sha256(f"{self.fingerprints[file]} {forward.__name__}".encode())
+        name = hashlib.sha256(f"{self.fingerprints[file]} {forward.__name__} {self.order}".encode())
         return self.folder / f"{name.hexdigest()}.json"
 
     def _prepare(self) -> None:

@@ -35,10 +35,12 @@ from codegen.trace import trace_command
 from codegen.writing import REMEDY, write_modules
 from derive.commands.check import check_command
 from derive.commands.main import list_command
+from derive.commands.order import add_order, order_of
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read, forwards_from, list_forwards
+from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, guarded, say
 from derive.running.limits import seconds_of
 from derive.running.progress import told
@@ -60,8 +62,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         description="Derive, prove and write out backward passes as vectorized torch code. "
         f"A table of their quality: {program} report.",
     )
+    add_order(parser, "write closed forms of", THIRD, default=SECOND)
     options = _options(parser, arguments)
-    return guarded(lambda: _generate(options, _cache(options)))
+    return guarded(lambda: _generate(options, _cache(options, order_of(options, THIRD))))
 
 
 def report_command(arguments: Sequence[str], program: str = "gradform report") -> int:
@@ -94,8 +97,8 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpa
     return parser.parse_args(arguments)
 
 
-def _cache(options: argparse.Namespace) -> Cache:
-    cache = Cache(None if options.no_cache else cache_folder())
+def _cache(options: argparse.Namespace, order: int = SECOND) -> Cache:
+    cache = Cache(None if options.no_cache else cache_folder(), order)
     if cache.distrusted:
         say(cache.distrusted)
     return cache

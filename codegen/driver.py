@@ -27,7 +27,9 @@ from derive.notation.forward import Forward
 from derive.notation.layout import shape
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
+from derive.orders import FIRST, SECOND
 from derive.orders.second import second_order
+from derive.orders.third import third_order
 from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
@@ -54,10 +56,11 @@ def generate(
     target: Target = targets["torch"],
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
-    order: int = 2,
+    order: int = SECOND,
 ) -> Generated:
     """Derive, prove, print and compare one forward, of which the first two have ``limit`` seconds.
-    Writes nothing. Of ``order`` 1, what it comes to refuses to be differentiated again.
+    Writes nothing. ``order`` is the highest whose derivatives have a closed form; of order 1, what
+    it comes to refuses to be differentiated again.
 
     Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
@@ -85,11 +88,11 @@ def beside_of(
     proved: Proved,
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
-    order: int = 2,
+    order: int = SECOND,
 ) -> Beside:
     """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
     plain = _without_options(proved)
-    if order == 1:
+    if order == FIRST:
         return Beside(None, plain)
     limit = LONGEST_SECOND if limit is None else limit
     try:
@@ -97,7 +100,14 @@ def beside_of(
         of_plain = None if plain is None else second_order(plain, progress, limit)
     except UnprovedError as error:
         return Beside(None, plain, refused=str(error))
-    return Beside(second, plain, of_plain)
+    if order == SECOND:
+        return Beside(second, plain, of_plain)
+    try:
+        third = third_order(second, progress, limit)
+        third_of_plain = None if of_plain is None else third_order(of_plain, progress, limit)
+    except UnprovedError as error:
+        return Beside(second, plain, of_plain, refused=str(error))
+    return Beside(second, plain, of_plain, third, third_of_plain)
 
 
 def written(

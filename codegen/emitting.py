@@ -25,6 +25,7 @@ from codegen.quality import Emitted
 from derive.language.errors import NotationWarning, QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import load
+from derive.orders import SECOND
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
 PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
@@ -45,7 +46,8 @@ def emit_all(
     """The module of every forward, in their order. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
-    many as there are cores. ``limit`` is in seconds, for each forward.
+    many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows up to
+    which order.
     """
     known = [cache.get(forward) for forward in forwards]
     missing = [f for f, found in zip(forwards, known, strict=True) if found is None]
@@ -54,9 +56,9 @@ def emit_all(
             finished(found.quality.name)
     processes = min(processes or _cores(), len(missing))
     if processes > 1 and len(missing) >= FEWEST:
-        made = _in_parallel(missing, processes, finished, limit)
+        made = _in_parallel(missing, processes, finished, limit, cache.order)
     else:
-        made = _one_by_one(missing, working, finished, limit)
+        made = _one_by_one(missing, working, finished, limit, cache.order)
     results = []
     for forward, found in zip(forwards, known, strict=True):
         if found is None:
@@ -66,26 +68,33 @@ def emit_all(
     return results
 
 
-def _one_by_one(forwards, working: Working, finished: Finished, limit) -> Iterator[Emitted]:
+def _one_by_one(
+    forwards, working: Working, finished: Finished, limit: float | None, order: int
+) -> Iterator[Emitted]:
     if forwards:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
     for forward in forwards:
         name = forward.definition.snake
         generated = generate(
-            forward, progress=lambda what, name=name: working(name, what), limit=limit
+            forward,
+            progress=lambda what, name=name: working(name, what),
+            limit=limit,
+            order=order,
         )
         result = emitted(generated)
         finished(name)
         yield result
 
 
-def _in_parallel(forwards, processes: int, finished: Finished, limit) -> Iterator[Emitted]:
+def _in_parallel(
+    forwards, processes: int, finished: Finished, limit: float | None, order: int
+) -> Iterator[Emitted]:
     with _pool(processes) as pool:
         futures = []
         for forward in forwards:
             definition = forward.definition
-            future = pool.submit(_emitted, definition.place.file, forward.__name__, limit)
+            future = pool.submit(_emitted, definition.place.file, forward.__name__, limit, order)
             future.add_done_callback(_telling(finished, definition.snake))
             futures.append(future)
         for future in futures:
@@ -154,12 +163,12 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str, limit: float | None) -> Emitted:
+def _emitted(file: str, name: str, limit: float | None, order: int = SECOND) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
-    return emitted(generate(found[0], limit=limit))
+    return emitted(generate(found[0], limit=limit, order=order))
 
 
 @remembered

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sympy import Abs, Expr
 
 from codegen.lowering.idioms import with_logarithms_joined
-from codegen.program import NUMBERS, Function, Parameter, Second
+from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.signatures import Outline
 from codegen.wanted import wanted_by
 from derive.formulas.text import formula
@@ -16,6 +17,7 @@ from derive.language.symbols import Tensor, tensors_in
 from derive.notation.layout import layouts
 from derive.orders.kinks import by_one_choice
 from derive.orders.second import Behind, SecondOrder
+from derive.orders.third import BehindAgain, ThirdOrder
 from derive.proving.forward_plan import forward_plan
 
 if TYPE_CHECKING:
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
 ZERO = 0.0  # what a cotangent is that is left out
 
 
-def second_of(builder: Builder, order: SecondOrder) -> Second:
-    """The functions that ``order`` says, for the pair that ``builder`` builds."""
-    return _Functions(builder, order).second()
+def second_of(builder: Builder, order: SecondOrder, third: ThirdOrder | None = None) -> Second:
+    """The functions that ``order`` says, for the pair that ``builder`` builds; those behind them
+    where there is a ``third`` order.
+    """
+    functions = _Functions(builder, order)
+    second = functions.second()
+    return second if third is None else replace(second, third=functions.third(second, third))
 
 
 class _Functions:
@@ -61,6 +67,38 @@ class _Functions:
             given,
             (self.behind.written(), self.pulled.written()),
             self.order.summary,
+        )
+
+    def third(self, second: Second, order: ThirdOrder) -> tuple[Again, ...]:
+        """What comes behind the functions of ``second``."""
+        found = [self._again(second.behind, order.of_second, self.behind)]
+        if second.pullback is not None:
+            found.append(self._again(second.pullback, order.of_pullback, self.pulled))
+        return tuple(found)
+
+    def _again(self, function: Function, order: BehindAgain, lines: _Lines) -> Again:
+        vectors = [
+            Parameter(v.name, lines.fixed[of], "adjoint", ZERO)
+            for of, v in order.vectors.items()
+            if of in function.results
+        ]
+        again = _Lines(self.builder, order.program, [*vectors, *function.parameters])
+        own = [p.name for p in function.tensors]
+        results = {of: t.name for of, t in order.program.results.items() if of in own}
+        given = tuple((of, name) for of, name in results.items() if not again.is_zero(name))
+        computed = tuple(name for _, name in given)
+        outline = Outline(
+            f"{function.name}_again",
+            f"What comes back behind {function.name}.",
+            [*vectors, *function.parameters],
+            again.lines(computed),
+            computed,
+            self.title,
+            next(p.name for p in function.tensors if p.default is None),
+        )
+        names = tuple((of, v.name) for of, v in order.vectors.items() if of in function.results)
+        return Again(
+            self._needed(outline), names, given, again.written(), order.program.proved.summary
         )
 
     def _pullback(self) -> Function:
@@ -157,23 +195,32 @@ class _Lines:
 
     def lines(self, results: tuple[str, ...]):
         """The lines that the ``results`` need."""
-        total = self.form.definition.output.name
-        pairs = [
-            *((v.tensor, v.expression) for v in forward_plan(self.form) if v.tensor.name != total),
-            *((s.tensor, s.expression) for s in self.form.statements),
-        ]
-        pairs = _by_one_choice(pairs)
-        kept: list[tuple[Tensor, Expr]] = []
-        needed = set(results)
-        for tensor, e in reversed(pairs):
-            if tensor.name in needed and not (
-                tensor.role == "statement" and tensor.name in self.fixed
-            ):
-                kept.append((tensor, e))
-                needed |= {t.name for t in tensors_in(e)}
-        pairs = with_logarithms_joined(kept[::-1], set(results))
+        pairs = self._needed_for(results, _by_one_choice(self._pairs()))
+        pairs = with_logarithms_joined(pairs, set(results))
         known = layouts(pairs, self.builder.definition.axes, self.fixed)
         return [self.builder.line(t, e, known[t.name]) for t, e in pairs]
 
     def written(self) -> tuple[str, ...]:
-        return tuple(f"{s.tensor} = {formula(s.expression)}" for s in self.form.statements)
+        """All lines as formulas."""
+        results = tuple(t.name for t in self.behind.results.values())
+        pairs = self._needed_for(results, self._pairs())
+        return tuple(f"{tensor} = {formula(e)}" for tensor, e in pairs)
+
+    def _pairs(self) -> list[tuple[Tensor, Expr]]:
+        """The values of the program's own forward, and its statements."""
+        total = self.form.definition.output.name
+        return [
+            *((v.tensor, v.expression) for v in forward_plan(self.form) if v.tensor.name != total),
+            *((s.tensor, s.expression) for s in self.form.statements),
+        ]
+
+    def _needed_for(self, results: tuple[str, ...], pairs: Sequence[tuple[Tensor, Expr]]):
+        """Of ``pairs`` those that the ``results`` need and that are not at hand."""
+        kept: list[tuple[Tensor, Expr]] = []
+        needed = set(results)
+        for tensor, e in reversed(pairs):
+            at_hand = tensor.role == "statement" and tensor.name in self.fixed
+            if tensor.name in needed and not at_hand:
+                kept.append((tensor, e))
+                needed |= {t.name for t in tensors_in(e)}
+        return kept[::-1]

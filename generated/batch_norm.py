@@ -20,6 +20,9 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_gain = Sum(g*xhat, N)
+    g_bias = Sum(g, N)
+    g_x_term = g - g_bias/N - g_gain*xhat/(N - 1)
     sum_g_x_term_v_x = Sum(g_x_term*v_x, N)
     sum_v_x_xhat = Sum(v_x*xhat, N)
     v_y = gain*inv_std*v_x + xhat*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1)) + v_bias - gain*inv_std*Sum(v_x, N)/N

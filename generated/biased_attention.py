@@ -25,6 +25,9 @@ the chain too.
 Differentiated again: where the gradients are multiplied by v_query and so on and added up, and
 g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_probs = Sum(g*value, F)
+    g_bias_term = g_probs - Sum(g_probs*probs, S)
+    g_bias = g_bias_term*probs
     dg_bias = v_bias + scale*(Sum(key*v_query, E) + Sum(query*v_key, E))
     sum_dg_bias_probs = Sum(dg_bias*probs, S)
     dg_probs = probs*(dg_bias - sum_dg_bias_probs)

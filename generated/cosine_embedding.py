@@ -21,6 +21,11 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
 is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    g_losses = g/N
+    g_losses_cosine = Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (losses_cosine - margin >= 0)), (0, True))*g_losses
+    g_losses_product = g_losses_cosine/losses_norms
+    g_x1_term = g_losses_cosine/losses_norms_term
+    g_x2_term = g_losses_cosine/losses_norms_term_2
     sum_v_x1_x1 = Sum(v_x1*x1, C)
     sum_v_x2_x2 = Sum(v_x2*x2, C)
     dg_losses_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)

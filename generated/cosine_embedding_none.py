@@ -22,6 +22,10 @@ Differentiated again: where the gradients are multiplied by v_x1 and so on and a
 is dlosses, with the tangent v_losses of the output and what is saved as a function of the
 inputs:
 
+    g_cosine = Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))*g
+    g_product = g_cosine/norms
+    g_x1_term = g_cosine/norms_term
+    g_x2_term = g_cosine/norms_term_2
     sum_v_x1_x1 = Sum(v_x1*x1, C)
     sum_v_x2_x2 = Sum(v_x2*x2, C)
     dg_x2_term = -sum_v_x2_x2*cosine

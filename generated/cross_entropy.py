@@ -22,6 +22,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
 g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    weight_sum = Sum(weight, C)
     choice_counted_sum_labels_kept = Piecewise((1/counted_sum, Ne(labels_kept, 0)), (0, True))
     v_loss = Sum(choice_counted_sum_labels_kept*v_logits*(losses_counted*OneHot(labels, C)*(label_smoothing - 1) + losses_probs*(losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C, N, S)
     c_losses_probs = g*choice_counted_sum_labels_kept*v_logits*(losses_counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)

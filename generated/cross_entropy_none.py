@@ -26,6 +26,7 @@ Differentiated again: where the gradients are multiplied by v_logits and so on a
 g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
 inputs:
 
+    weight_sum = Sum(weight, C)
     choice_labels_kept = Kept(labels)
     v_losses = choice_labels_kept*Sum(v_logits*(counted*OneHot(labels, C)*(label_smoothing - 1) + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C) - label_smoothing*weight/C), C)
     c_probs = choice_labels_kept*g*v_logits*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)

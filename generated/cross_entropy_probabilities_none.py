@@ -26,6 +26,8 @@ Differentiated again: where the gradients are multiplied by v_logits and so on a
 g is dlosses, with the tangent v_losses of the output and what is saved as a function of the
 inputs:
 
+    g_logprobs = weight*g*(target*(label_smoothing - 1) - label_smoothing/C)
+    g_logprobs_sum = Sum(g_logprobs, C)
     exp_logprobs = exp(logprobs)
     sum_logprobs_v_logits = Sum(exp_logprobs*v_logits, C)
     v_losses = Sum(weight*logprobs*v_target, C)*(label_smoothing - 1) + Sum(weight*(v_logits - sum_logprobs_v_logits)*(target*(label_smoothing - 1) - label_smoothing/C), C)

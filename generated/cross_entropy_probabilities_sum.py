@@ -24,6 +24,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
 g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    g_losses_logprobs = g*weight*(target*(label_smoothing - 1) - label_smoothing/C)
+    g_losses_logprobs_sum = Sum(g_losses_logprobs, C)
     exp_losses_logprobs = exp(losses_logprobs)
     sum_losses_logprobs_v_logits = Sum(exp_losses_logprobs*v_logits, C)
     v_loss = Sum(weight*losses_logprobs*v_target, C, N, S)*(label_smoothing - 1) + Sum(weight*(v_logits - sum_losses_logprobs_v_logits)*(target*(label_smoothing - 1) - label_smoothing/C), C, N, S)

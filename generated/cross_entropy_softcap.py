@@ -23,6 +23,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
 g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    weight_sum = Sum(weight, C)
     tanh_cap_logits = tanh(logits/cap)
     g_logits_term_again = 1 - tanh_cap_logits**2
     choice_labels_kept_loss_counted_sum = Piecewise((1/loss_counted_sum, Ne(labels_kept, 0)), (0, True))

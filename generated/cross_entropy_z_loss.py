@@ -23,6 +23,11 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
 g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    g_logits_term = entropy_losses_counted/entropy_counted_sum
+    g_logits_term_2 = log_z/excess_sum
+    g_logits_term_3 = Sum(weight, C)/entropy_counted_sum
+    g_logits_term_5 = OneHot(labels, C)/entropy_counted_sum
+    g_logits_term_6 = weight/entropy_counted_sum
     sum_g_logits_term_5_v_logits = Sum(g_logits_term_5*v_logits, C)
     choice_labels_kept = Kept(labels)
     dg_logits_term_4 = g*choice_labels_kept*Sum(entropy_losses_probs*v_logits, C)

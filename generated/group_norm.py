@@ -27,6 +27,10 @@ chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    sum_dy_xhat = Sum(Unflatten(g, C, into=(G, K))*xhat, S)
+    g_xhat = Unflatten(gain, C, into=(G, K))*Unflatten(g, C, into=(G, K))
+    g_x_sum = Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)
+    g_x_term = g_xhat - g_x_sum*xhat/(K*S) - Sum(g_xhat, K, S)/(K*S)
     sum_v_x = Sum(Unflatten(v_x, C, into=(G, K)), K, S)
     sum_v_x_xhat = Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)
     v_y = Flatten(Unflatten(gain, C, into=(G, K))*inv_std*(Unflatten(v_x, C, into=(G, K)) - sum_v_x/(K*S)), G, K, into=C) + Flatten(xhat*(Unflatten(v_gain, C, into=(G, K)) - sum_v_x_xhat*Unflatten(gain, C, into=(G, K))*inv_std/(K*S)), G, K, into=C) + v_bias

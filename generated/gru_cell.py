@@ -49,6 +49,17 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_candidate_term = 1 - update
+    g_candidate = g*g_candidate_term
+    g_to_candidate = g_candidate*(1 - candidate**2)
+    g_update = g*(h - candidate)
+    g_to_update = g_candidate_term*g_update*update
+    g_reset = g_to_candidate*proposed
+    g_to_reset = g_reset*reset*(1 - reset)
+    g_from_state = OneHot(0, Gate)*g_to_reset + OneHot(1, Gate)*g_to_update + OneHot(2, Gate)*g_to_candidate*reset
+    g_from_state_term = Flatten(g_from_state, Gate, H, into=P)
+    g_from_input = OneHot(2, Gate)*g_to_candidate + OneHot(0, Gate)*g_to_reset + OneHot(1, Gate)*g_to_update
+    g_from_input_term = Flatten(g_from_input, Gate, H, into=P)
     g_to_candidate_again = g*(1 - candidate**2)*(1 - update)
     h_minus_candidate_again = h - candidate
     c_weight_hh = Sum(g_from_state_term*v_h, N)

@@ -18,6 +18,7 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    target_minus_x = target - x
     abs_target_minus_x = Abs(target_minus_x)
     v_loss = Sum(Piecewise((-delta*sign(target_minus_x), abs_target_minus_x > delta), (-target_minus_x, True))*(v_x - v_target), N)
     c_x = g*Piecewise((0, abs_target_minus_x > delta), (-1, True))*(v_target - v_x)

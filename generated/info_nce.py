@@ -25,6 +25,12 @@ Differentiated again: where the gradients are multiplied by v_queries and so on 
 and g is dloss, with the tangent v_loss of the output and what is saved as a function of the
 inputs:
 
+    g_similarity = g*exp_similarity_shifted/(N*of_all_sum_scaled)
+    g_similarity_sum = g_similarity/temperature
+    g_key = Sum(g_similarity_sum[M, N]*query[M, D], M) - g*query/(N*temperature)
+    g_query = Sum(g_similarity_sum*key[M, D], M) - g*key/(N*temperature)
+    g_queries_sum = Sum(g_query*query, D)
+    g_keys_sum = Sum(g_key*key, D)
     sum_key_v_keys = Sum(key*v_keys, D)
     sum_query_v_queries = Sum(query*v_queries, D)
     choice_key_norm = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))

@@ -26,6 +26,9 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    sum_dy = Sum(g, S)
+    sum_dy_xhat = Sum(g*xhat, S)
+    g_x_term = g - sum_dy/S - sum_dy_xhat*xhat/S
     sum_g_x_term_v_x = Sum(g_x_term*v_x, S)
     sum_v_x_xhat = Sum(v_x*xhat, S)
     v_y = gain*inv_std*v_x + xhat*(v_gain - gain*sum_v_x_xhat*inv_std/S) + v_bias - gain*inv_std*Sum(v_x, S)/S

@@ -19,6 +19,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, B
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    exp_target = exp(target)
     v_loss = (Sum(v_target*(exp_target + losses), B, D) - Sum(exp_target*v_x, B, D))/B
     c_losses = g*v_target/B
     c_target = exp_target*(c_losses - g*v_x/B)

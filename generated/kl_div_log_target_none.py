@@ -19,6 +19,7 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dlosses, with the tangent v_losses of the output and what is saved as a function of the inputs:
 
+    exp_target = exp(target)
     v_losses = v_target*(exp_target + losses) - exp_target*v_x
     c_target = exp_target*g*(v_target - v_x)
     c_losses = g*v_target

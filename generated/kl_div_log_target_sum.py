@@ -19,6 +19,7 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    exp_target = exp(target)
     v_loss = Sum(v_target*(exp_target + losses), N) - Sum(exp_target*v_x, N)
     c_losses = g*v_target
     c_target = exp_target*(c_losses - g*v_x)

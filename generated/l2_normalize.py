@@ -19,6 +19,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_x_sum = Sum(g*y, C)
     sum_v_x_y = Sum(v_x*y, C)
     choice_eps_norm = Piecewise((1/norm, eps <= norm), (0, True))
     v_y = v_x/length - choice_eps_norm*sum_v_x_y*y

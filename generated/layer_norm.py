@@ -25,6 +25,9 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_xhat = gain*g
+    g_x_sum = Sum(g_xhat*xhat, C)
+    g_x_term = g_xhat - Sum(g_xhat, C)/C - g_x_sum*xhat/C
     sum_v_x = Sum(v_x, C)
     sum_v_x_xhat = Sum(v_x*xhat, C)
     v_y = v_gain*xhat + gain*inv_std*(v_x - sum_v_x/C - sum_v_x_xhat*xhat/C) + v_bias

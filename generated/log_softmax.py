@@ -17,6 +17,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_sum = Sum(g, C)
     exp_y = exp(y)
     v_y = v_x - Sum(exp_y*v_x, C)
     c_y = -g_sum*exp_y*v_x

@@ -17,6 +17,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    x_minus_y = x - y
+    g_x = g*exp(x_minus_y)
     sum_v_x_x_minus_y = Sum(exp(x_minus_y)*v_x, C)
     v_y = sum_v_x_x_minus_y
     c_x = g_x*v_x

@@ -43,6 +43,11 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_hidden = Sum(OneHot(0, State)*g_2, State)
+    g_shown = g_hidden*o
+    g_cell = Sum(OneHot(1, State)*g_2, State) + g_shown*(1 - shown**2)
+    g_gates = g_cell*(i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)) + OneHot(3, Gate)*g_shown*shown*(1 - o)
+    g_pre = Flatten(g_gates, Gate, H, into=P)
     c_h = Sum(g_pre*v_weight_hh, P)
     c_x = Sum(g_pre*v_weight_ih, P)
     c_weight_hh = Sum(g_pre*v_h, N)

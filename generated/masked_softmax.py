@@ -18,6 +18,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_x_term = g - Sum(g*y, C)
     sum_v_x_y = Sum(v_x*y, C)
     v_y = y*(v_x - sum_v_x_y)
     c_y = g_x_term*v_x - sum_v_x_y*g

@@ -30,6 +30,12 @@ the chain too.
 Differentiated again: where the gradients are multiplied by v_C and so on and added up, and g is
 dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
 
+    g_logits = g*(loss_probs - OneHot(labels, V))/N
+    g_h = Sum(W2*g_logits, V)
+    g_hpreact = g_h*(1 - h**2)
+    g_bngain = Sum(g_hpreact*hpreact_xhat, N)
+    g_bnbias = Sum(g_hpreact, N)
+    g_hprebn_term = g_hpreact - g_bnbias/N - g_bngain*hpreact_xhat/(N - 1)
     c_embcat = Sum(bngain*hpreact_inv_std*g_hprebn_term*v_W1, H)
     dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
     c_W1 = Sum(bngain*hpreact_inv_std*dg_embcat*g_hprebn_term, N)

@@ -24,6 +24,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_xhat = gain*g
+    g_x_sum = Sum(g_xhat*x, C)
     sum_v_x_x = Sum(v_x*x, C)
     v_y = inv_rms*(gain*v_x + x*(v_gain - sum_v_x_x*gain*inv_rms**2/C))
     c_x = inv_rms*(g*(v_gain - sum_v_x_x*gain*inv_rms**2/C) - g_x_sum*inv_rms**2*v_x/C)

@@ -32,6 +32,7 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_pre = g*(1 - y**2)
     c_h = Sum(g_pre[N, J]*v_weight_hh[J, H], J)
     c_x = Sum(g_pre*v_weight_ih, H)
     c_weight_hh = Sum(g_pre*v_h[N, J], N)

@@ -23,6 +23,9 @@ the chain too.
 Differentiated again: where the gradients are multiplied by v_query and so on and added up, and
 g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
 
+    g_probs = Sum(g*value, F)
+    g_scores_term = g_probs - Sum(g_probs*probs, S)
+    g_scores = g_scores_term*probs
     dg_scores = scale*(Sum(key*v_query, E) + Sum(query*v_key, E))
     sum_dg_scores_probs = Sum(dg_scores*probs, S)
     dg_probs = probs*(dg_scores - sum_dg_scores_probs)

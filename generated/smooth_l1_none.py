@@ -19,6 +19,7 @@ every size by the derivative of indexed sums; every step of the chain too.
 Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
 dlosses, with the tangent v_losses of the output and what is saved as a function of the inputs:
 
+    target_minus_x = target - x
     abs_target_minus_x = Abs(target_minus_x)
     dg_x = v_x - v_target
     v_losses = dg_x*Piecewise((-sign(target_minus_x), abs_target_minus_x >= beta), (-target_minus_x/beta, True))

@@ -18,6 +18,8 @@ Proved: exactly zero difference to SymPy's own derivative on explicit scalars, H
 Differentiated again: where the gradients are multiplied by v_v and so on and added up, and g is
 dw, with the tangent v_w of the output and what is saved as a function of the inputs:
 
+    g_g = Sum(g_2*v, K)/norm
+    g_v_term = g_g/norm
     sum_g_v_term_3_v_v = Sum(v_v*(g_2 - g_v_term*v)/norm, K)
     sum_v_v_v = Sum(v*v_v, K)
     v_w = g*v_v/norm + v*(v_g - sum_v_v_v*g/norm**2)/norm

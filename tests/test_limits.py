@@ -303,7 +303,7 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
 
     class Here:
         def submit(self, function, *arguments):
-            given.append(arguments[-1])
+            given.append(arguments[2])
             future = Future()
             future.set_result(None)
             return future

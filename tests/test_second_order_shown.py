@@ -210,12 +210,15 @@ def test_the_first_order_is_what_is_shown_unless_asked(capsys):
     assert SECOND not in first and "v_" not in first
 
 
-@pytest.mark.parametrize("order", ["0", "3", "two", ""])
-@pytest.mark.parametrize("verb", [["show", "softmax"], ["check", "softmax", TANGENT]])
-def test_there_are_two_orders(verb, order, capsys):
+@pytest.mark.parametrize("order", ["0", "4", "two", ""])
+@pytest.mark.parametrize(
+    ("verb", "orders"),
+    [(["show", "softmax"], "1, 2 and 3"), (["check", "softmax", TANGENT], "1 and 2")],
+)
+def test_there_are_so_many_orders(verb, orders, order, capsys):
     assert main([*verb, "--order", order]) == 2
     error = capsys.readouterr().err
-    assert f"--order {order}: there are orders 1 and 2" in error
+    assert f"--order {order}: there are orders {orders}" in error
     assert "autograd, over the generated lines" in error
 
 

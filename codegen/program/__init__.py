@@ -67,6 +67,20 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Again:
+    """What comes behind one of the functions of `Second`: ``function`` computes it from
+    ``vectors``, by the name of the result that each stands before, and from the arguments of that
+    function; ``gradients`` are by the names of these.
+    """
+
+    function: Function
+    vectors: tuple[tuple[str, str], ...]
+    gradients: tuple[tuple[str, str], ...]
+    formulas: tuple[str, ...]
+    proved: str
+
+
+@dataclass(frozen=True)
 class Second:
     """What the derivatives of a backward are made of (``derive/orders``).
 
@@ -74,7 +88,8 @@ class Second:
     values that are saved, where any is; ``behind`` the tangent of the output and cotangents of what
     is saved, from what stands before the gradients of the inputs; ``jvp`` that tangent alone.
     ``double`` is one after the other. ``cotangents`` are those that ``behind`` gives, by the name
-    of what is saved; those of others are 0.
+    of what is saved; those of others are 0. ``third`` says what comes behind ``behind`` and
+    ``pullback``, where a third order was asked for.
     """
 
     pullback: Function | None
@@ -84,6 +99,7 @@ class Second:
     cotangents: tuple[tuple[str, str], ...]
     formulas: tuple[tuple[str, ...], tuple[str, ...]]
     proved: str
+    third: tuple[Again, ...] = ()
 
 
 @dataclass(frozen=True)

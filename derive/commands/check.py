@@ -10,8 +10,9 @@ from pathlib import Path
 
 from derive.checking.check import check
 from derive.checking.verdict import Verdict
-from derive.commands.order import FIRST, add_order, order_of
+from derive.commands.order import add_order, order_of
 from derive.language.errors import QuestionError
+from derive.orders import FIRST, SECOND
 from derive.orders.check import check_second
 from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
@@ -60,7 +61,7 @@ def check_command(
         metavar="YOURS=OURS",
         help="what a name of yours is called in the forward; may be repeated",
     )
-    add_order(parser, "a formula")
+    add_order(parser, "a formula for", SECOND)
     parser.add_argument("--json", action="store_true", help="answer for programs")
     add_limit(parser, "to decide, in every shape that is tried together")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -84,7 +85,7 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 def _check(options: argparse.Namespace) -> int:
     try:
         limit = seconds_of(options.limit)
-        decide = check if order_of(options) == FIRST else check_second
+        decide = check if order_of(options, SECOND) == FIRST else check_second
         text, source = _text(options)
         with told() as tell, limited(limit):
             verdict = decide(

@@ -5,26 +5,30 @@ from __future__ import annotations
 import argparse
 
 from derive.language.errors import QuestionError
+from derive.orders import FIRST
 
-FIRST, SECOND = 1, 2  # what --order takes
+WORDS = ("the gradients (1)", "second derivatives: tangent, double backward (2)", "third ones (3)")
 
 
-def add_order(parser: argparse.ArgumentParser, what: str) -> None:
-    """``what`` says what is asked for, as its help begins."""
+def add_order(parser: argparse.ArgumentParser, what: str, most: int, default: int = FIRST) -> None:
+    """``what`` says what is asked for, as its help begins; ``most`` is the highest order."""
+    *others, last = WORDS[:most]
     parser.add_argument(
         "--order",
-        default=str(FIRST),
+        default=str(default),
         metavar="K",
-        help=f"{what} of the gradients (1) or of second derivatives: tangent, double backward (2)",
+        help=f"{what} {', '.join(others)} or {last}; {default} without it",
     )
 
 
-def order_of(options: argparse.Namespace) -> int:
+def order_of(options: argparse.Namespace, most: int) -> int:
     """Raises `QuestionError` for orders that there are not."""
-    for order in (FIRST, SECOND):
+    orders = range(FIRST, most + 1)
+    for order in orders:
         if options.order.strip() == str(order):
             return order
+    *others, last = map(str, orders)
     raise QuestionError(
-        f"--order {options.order}: there are orders 1 and 2",
-        "higher derivatives are taken by autograd, over the generated lines of the second",
+        f"--order {options.order}: there are orders {', '.join(others)} and {last}",
+        "higher derivatives are taken by autograd, over the generated lines",
     )

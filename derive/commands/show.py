@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from derive.commands.order import FIRST, add_order, order_of
+from derive.commands.order import add_order, order_of
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UndecidedError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read, forward_from, forwards_from, list_forwards
-from derive.orders.second import SecondOrder, second_order
-from derive.orders.sections import document_of_second
+from derive.orders import FIRST, THIRD
+from derive.orders.second import second_order
+from derive.orders.sections import document_of_second, document_of_third
+from derive.orders.third import third_order
 from derive.presentation.document import Document, Lines
 from derive.presentation.formats import FORMATS
 from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
@@ -43,7 +45,7 @@ def show_command(
     parser = argparse.ArgumentParser(prog=program, description=show_command.__doc__)
     parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
     parser.add_argument("--of", metavar="INPUT", help="the gradient of this input alone")
-    add_order(parser, "the derivation")
+    add_order(parser, "the derivation of", THIRD)
     parser.add_argument("--chain", action="store_true", help="the forward and the chain alone")
     parser.add_argument(
         "--small-batch", type=int, default=3, metavar="N", help="entries of the first axis (3)"
@@ -92,7 +94,12 @@ def _show(options: argparse.Namespace, lines_of: LinesOf) -> int:
             f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
             "leave it out for 3",
         )
-    seconds_of(options.limit), order_of(options)
+    seconds_of(options.limit)
+    if order_of(options, THIRD) == THIRD and options.of is not None:
+        raise QuestionError(
+            f"--of {options.of}: a third order is shown as a whole",
+            "leave it out, or take --order 2",
+        )
     forward = forward_from(options.name)
     if options.output is not None:
         refuse([options.output], FILE_REMEDY, files_read(), options.force)
@@ -126,10 +133,10 @@ def _found(
         _check_input(proved, options.of)
         if proved.cut_short:
             say(f"note: {proved.cut_short}")
-        second = None if order_of(options) == FIRST else _second(proved, doing, limit)
+        again = _again(proved, options, doing, limit, titles)
         with limited(limit), Stage():
-            if second is not None:
-                return document_of_second(second, options.of, options.small_batch, titles), None
+            if again is not None:
+                return again(), None
             doing("comparing the code with autograd")
             code = lines_of(forward, proved) if CODE in titles else None
             doing("looking for what else there is to show")
@@ -140,12 +147,27 @@ def _found(
     )
 
 
-def _second(proved: Proved, doing: Doing, limit: float | None) -> SecondOrder:
+def _again(
+    proved: Proved,
+    options: argparse.Namespace,
+    doing: Doing,
+    limit: float | None,
+    titles: Collection[str],
+) -> Callable[[], Document] | None:
+    """The document of a higher order, once it is asked for; None of the first."""
+    order = order_of(options, THIRD)
+    if order == FIRST:
+        return None
     second = second_order(proved, doing, limit)
-    for program in (second.second.proved, second.pullback.proved):
-        if program.cut_short:
-            say(f"note: {program.cut_short}")
-    return second
+    programs = [second.second, second.pullback]
+    third = third_order(second, doing, limit) if order == THIRD else None
+    programs += [again.program for again in third.programs] if third is not None else []
+    for program in programs:
+        if program.proved.cut_short:
+            say(f"note: {program.proved.cut_short}")
+    if third is not None:
+        return lambda: document_of_third(third, options.small_batch, titles)
+    return lambda: document_of_second(second, options.of, options.small_batch, titles)
 
 
 def _in_utf8() -> None:

@@ -37,7 +37,7 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
     same values as the first.
     """
     definition = form.definition
-    free = _Names(definition.position, (f"d{name}" for name in form.relations.position))
+    free = Names(definition.position, (f"d{name}" for name in form.relations.position))
     values = [t for t in form.saved if t.role == "statement"]
     tensors = [definition.output, *(t for t in values if t != definition.output)]
     cotangents = {t.name: Tensor(free(f"c_{t.name}"), t.home, role="given") for t in tensors}
@@ -52,8 +52,8 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
         replace(s, expression=s.expression.replace(lambda e: isinstance(e, Peak), shift))
         for s in _with_saved_parts(form)
     ]
-    total = Add(*(_product(cotangents[t.name], t) for t in tensors))
-    statements.append(_total(total, definition, free))
+    total = Add(*(product(cotangents[t.name], t) for t in tensors))
+    statements.append(total_of(total, definition, free))
     known = {t.name for t in form.saved} | {c.name for c in cotangents.values()}
     pulled = replace(
         definition,
@@ -75,7 +75,7 @@ def behind_the_backward(
     definition = form.definition
     values = [t for t in form.saved if t.role == "statement"]
     read = [t for t in form.saved if t not in values and t.role != "scalar"]
-    free = _Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
+    free = Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
     upstream = Tensor(free("g"), definition.output.axes)
     free.taken.add(f"d{upstream.name}")
     vectors = {
@@ -85,13 +85,13 @@ def behind_the_backward(
     known = {t.name: t for t in saved} | {f"d{definition.output.name}": upstream}
     statements = []
     for s in _smooth_statements(form):
-        value = _renamed(s.expression, known.get)
+        value = renamed(s.expression, known.get)
         name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
         tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
         known[s.tensor.name] = tensor
         statements.append(Statement(tensor, value, definition.place))
-    total = Add(*(_product(v, known[f"d{name}"]) for name, v in vectors.items()))
-    statements.append(_total(total, definition, free))
+    total = Add(*(product(v, known[f"d{name}"]) for name, v in vectors.items()))
+    statements.append(total_of(total, definition, free))
     inputs = (upstream, *read, *saved, *vectors.values())
     numbers = {t.name for s in statements for t in tensors_in(s.expression)}
     behind = replace(
@@ -109,7 +109,7 @@ def behind_the_backward(
     return behind, upstream, vectors
 
 
-class _Names:
+class Names:
     """Names that are not taken yet."""
 
     def __init__(self, *taken: Iterable[str]):
@@ -149,17 +149,17 @@ def _smooth_statements(form: ClosedForm) -> list[ClosedStatement]:
     return [replace(s, expression=e) for s, e in zip(form.statements, smooth, strict=True)]
 
 
-def _renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:
+def renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:
     """``e`` with other tensors in the place of those that are ``known`` by name."""
     met = {t: other for t in e.atoms(Tensor) if (other := known(t.name)) is not None}
     return e.xreplace({t: along(other, t) for t, other in met.items()})
 
 
-def _product(v: Tensor, gradient: Tensor) -> Expr:
+def product(v: Tensor, gradient: Tensor) -> Expr:
     return Sum.over(v * gradient, gradient.home) if gradient.home else v * gradient
 
 
-def _total(e: Expr, definition: Definition, free: _Names) -> Statement:
+def total_of(e: Expr, definition: Definition, free: Names) -> Statement:
     return Statement(Tensor(free("total"), (), role="statement"), e, definition.place)
 
 
@@ -175,7 +175,7 @@ def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Te
     forward = pulled.statements[:-1]
     tensors = [*inputs, *(s.tensor for s in forward), *(t for t, _ in definition.scalars)]
     known = {t.name: t for t in tensors}
-    free = _Names(known, form.relations.position, (f"d{name}" for name in known))
+    free = Names(known, form.relations.position, (f"d{name}" for name in known))
     upstream = Tensor(free("g"), definition.output.home)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
@@ -183,16 +183,16 @@ def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Te
     known[f"d{definition.output.name}"] = upstream
     lines: list[Statement] = []
     for s in _smooth_statements(form):
-        value = _renamed(s.expression, known.get)
+        value = renamed(s.expression, known.get)
         name = f"g_{s.tensor.name.removeprefix('d')}" if s.of is not None else s.tensor.name
         tensor = Tensor(free(name), s.tensor.home, role="statement", **known_signs(value))
         known[s.tensor.name] = tensor
         lines.append(Statement(tensor, value, definition.place))
-    total = Add(*(_product(v, known[f"d{name}"]) for name, v in vectors.items()))
+    total = Add(*(product(v, known[f"d{name}"]) for name, v in vectors.items()))
     whole = replace(
         definition,
         name=f"{definition.name}SecondOrder",
         inputs=(*inputs, upstream, *vectors.values()),
-        statements=(*forward, *lines, _total(total, definition, free)),
+        statements=(*forward, *lines, total_of(total, definition, free)),
     )
     return whole, upstream, vectors

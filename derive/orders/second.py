@@ -75,14 +75,14 @@ def second_order(
     """
     form = proved.closed_form
     definition, cotangents = behind_the_forward(form)
-    pullback = _behind(derive_definition(definition, progress, limit), form, {})
+    pullback = behind(derive_definition(definition, progress, limit), {})
     _check_at_hand(pullback.form, definition)
     definition, upstream, vectors = behind_the_backward(form)
     output = form.definition.output
     names = {upstream.name: f"v_{output.name}"}
     names |= {t.name: cotangents[t.name].name for t in form.saved if t.name in cotangents}
     names |= {t.name: f"c_{t.name}" for t in form.saved if t.role == "input"}
-    second = _behind(derive_definition(definition, progress, limit), form, names)
+    second = behind(derive_definition(definition, progress, limit), names)
     return SecondOrder(proved, pullback, cotangents, second, upstream, vectors)
 
 
@@ -97,7 +97,7 @@ def _check_at_hand(pullback: ClosedForm, definition: Definition) -> None:
         )
 
 
-def _behind(proved: Proved, first: ClosedForm, names: Mapping[str, str]) -> Behind:
+def behind(proved: Proved, names: Mapping[str, str]) -> Behind:
     """The program where the upstream gradient of the total is 1; the gradients of what has one of
     the ``names`` go by that.
     """

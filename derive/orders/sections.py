@@ -15,6 +15,7 @@ from sympy import Expr, Integer
 from derive.formulas.words import Words
 from derive.language.symbols import Tensor, tensors_in
 from derive.orders.second import Behind, SecondOrder
+from derive.orders.third import ThirdOrder
 from derive.presentation.document import Block, Document, Equation, Equations, Prose, Section
 from derive.presentation.renamed import Renaming
 from derive.presentation.sections import (
@@ -26,8 +27,10 @@ from derive.presentation.sections import (
     document_of,
 )
 from derive.proving.forward_plan import forward_plan
+from derive.proving.proved import in_words
 
 SECOND, BACKWARD, PULLBACK = "Second order", "Behind the backward", "The pullback"
+THIRD = "Third order"
 STEPS = FORWARD, CHAIN, CLOSED_FORM, SMALL_BATCH
 
 
@@ -53,6 +56,36 @@ def document_of_second(
         sections.append(Section(PROVED, (Prose(said),)))
     overview = of is None and (behind.overview or pulled.overview)
     return replace(first, sections=tuple(sections), overview=overview)
+
+
+def document_of_third(
+    order: ThirdOrder, entries: int = 3, titles: Collection[str] = STEPS
+) -> Document:
+    """How the third derivatives come about: what comes behind each program of the second order;
+    ``entries`` and ``titles`` as in `document_of_second`.
+    """
+    first = document_of(order.second.first, titles=())
+    closed, sections = CLOSED_FORM in titles, []
+    for of, again in zip((BACKWARD, PULLBACK), order.programs, strict=True):
+        name = f"{of}, differentiated"
+        program = again.program
+        definition = program.proved.definition
+        total = definition.statements[-1]
+        blocks: list[Block] = [
+            Prose("The lines of the second order are a forward again; each result meets a vector:"),
+            Equations((Equation(total.tensor, total.expression),)),
+        ]
+        if closed:
+            at_hand = {t.name for t in definition.inputs}
+            blocks.append(Prose("The gradients of that by all that is at hand:"))
+            blocks.append(Equations(tuple(_computed(program, at_hand, {}))))
+        sections.append(Section(f"{THIRD}: {name[0].lower()}{name[1:]}", tuple(blocks)))
+        sections += _titled(name, _steps(program, None, entries, titles))
+    if closed:
+        proofs = [g for again in order.programs for g in again.program.proved.gradients]
+        said = in_words(proofs)
+        sections.append(Section(PROVED, (Prose(f"{said[0].upper()}{said[1:]}."),)))
+    return replace(first, sections=tuple(sections), overview=False)
 
 
 def _steps(program: Behind, of: str | None, entries: int, titles: Collection[str]) -> Document:

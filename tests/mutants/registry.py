@@ -140,6 +140,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.proof": ("test_proof.py", *REST),
     "derive.orders.forwards": ("test_orders.py", "test_second_order_shown.py"),
     "derive.orders.kinks": ("test_kinks.py",),
+    "derive.orders.third": ("test_third_order.py",),
     "derive.orders.second": ("test_orders.py", "test_second_order_shown.py"),
     "derive.proving.proved": ("test_proof.py", *REST),
     "derive.proving.forward_in_parts": ("test_proof.py", *REST),

@@ -1,24 +1,18 @@
-"""The `torch.autograd.Function` of a module as text, and the shorter pair that it takes where
-nothing optional is passed.
-"""
+"""The `torch.autograd.Function` of a module as text."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property
 
 from codegen.program import NUMBERS
 from codegen.program.steps import Assign
 from codegen.program.values import Load
-from codegen.targets.torch.behind import BehindTheBackward
+from codegen.targets.torch.again import DifferentiatedAgain
 from codegen.targets.torch.lines import broken
-from codegen.targets.torch.printed import Behind, Core, Differentiable, Transformed
+from codegen.targets.torch.printed import Core, Differentiable, Transformed
 from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple, unpacked, used
 from derive.notation.definition import IGNORE_INDEX
 
 
-class Autograd(BehindTheBackward):
+class Autograd(DifferentiatedAgain):
     """What autograd calls."""
 
     def differentiable(self) -> Differentiable:
@@ -48,11 +42,6 @@ class Autograd(BehindTheBackward):
             self.behind_the_backward(),
             self.transformed(),
         )
-
-    @property
-    def any_order(self) -> bool:
-        """Whether the pairs may be differentiated again."""
-        return all(pair.program.second for pair in self.pairs)
 
     def applied(self) -> list[str]:
         """Which function of autograd's is called."""
@@ -140,7 +129,15 @@ class Autograd(BehindTheBackward):
         count = len(self.program.forward.parameters)
         lines = []
         if any(pair.program.second and pair.program.second.pullback for pair in self.pairs):
-            lines += ["if any(c is not None for c in cotangents):"]
+            if self.third:
+                known = "ctx.plain, " * (self.plain is not None)
+                known += f"ctx.needs_input_grad, ctx.numbers, {upstream}, *cotangents, *saved"
+                again = "any(c is not None for c in cotangents) and torch.is_grad_enabled()"
+                tensors = "*filter(torch.is_tensor, cotangents)"
+                lines += [f"if {again} and not _in_plain_torch({tensors}):"]
+                lines += [f"    gradients = {self.program.title}Pullback.apply({known})"]
+            way = "elif" if self.third else "if"
+            lines += [f"{way} any(c is not None for c in cotangents):"]
             lines += self.either(
                 lambda pair, name: [pair.pulled_back(f"{name}_pullback", upstream)], "    "
             )
@@ -163,89 +160,11 @@ class Autograd(BehindTheBackward):
         )
         return lines
 
-    @property
-    def pairs(self) -> list[Autograd]:
-        return [self, self.plain] if self.plain is not None else [self]
-
-    def either(
-        self, lines: Callable[[Autograd, str], list[str]], indent: str, of: str = "ctx."
-    ) -> list[str]:
-        """``lines`` for the one pair, or for the plain one and the other."""
-        whole = lines(self, "")
-        if self.plain is None:
-            return [f"{indent}{line}" for line in whole]
-        short = lines(self.plain, "_plain")
-        return [
-            f"{indent}if {of}plain:",
-            *(f"{indent}    {line}" for line in short),
-            f"{indent}else:",
-            *(f"{indent}    {line}" for line in whole),
-        ]
-
-    def backward_called(self, name: str, upstream: str, of: str = "ctx.") -> str:
-        needs = "ctx.needs_input_grad" if of else "needs"
-        more = f", needs={needs}" * self.guards
-        return f"{name}_backward({upstream}, *saved, *{of}numbers{more})"
-
     def pulled_back(self, name: str, upstream: str) -> str:
         if self.program.second is None or self.program.second.pullback is None:
             return "raise NotImplementedError(_REFUSAL)"
         more = ", needs=ctx.needs_input_grad" * self.guards_in(self.program.second.pullback)
         return f"gradients = {name}({upstream}, *cotangents, *saved, *ctx.numbers{more})"
-
-    def behind_the_backward(self) -> tuple[Behind, ...]:
-        """The function of autograd's that the backward is where it is differentiated again."""
-        if not self.any_order:
-            return ()
-        places = self.program.backward.results
-
-        def vectors(pair: Autograd) -> str:
-            """What stands before the gradients that the pair computes."""
-            own = pair.program.backward.results
-            if own == places:
-                return "*vectors"
-            return ", ".join(f"vectors[{places.index(name)}]" for name in own)
-
-        upstream = self.program.backward.parameters[0].name
-        known = ["plain"] * (self.plain is not None) + ["needs", "numbers"]
-        given = ", ".join("_" if name == "needs" else name for name in known)
-        context = [f"{given}, {upstream}, *saved = inputs"]
-        context += [f"ctx.{name} = {name}" for name in known if name != "needs"]
-        computed = self.either(
-            lambda pair, name: [f"gradients = {pair.backward_called(name, upstream, '')}"], "", ""
-        )
-        asked = f", needs=ctx.needs_input_grad[{len(known)} :]"
-
-        def called(pair: Autograd, name: str) -> list[str]:
-            more = asked * pair.guards_in(pair.program.second.behind)
-            arguments = f"{vectors(pair)}, {upstream}, *saved, *ctx.numbers{more}"
-            return [f"gradients = {name}_behind({arguments})"]
-
-        returned = self.either(called, "")
-        returned.append(f"return {in_tuple(['None'] * len(known) + ['*gradients'])}")
-        return (
-            Behind(
-                ", ".join([*known, upstream]),
-                tuple(context),
-                tuple(map(broken_at_its_place, computed)),
-                tuple(map(broken_at_its_place, returned)),
-            ),
-        )
-
-    @cached_property
-    def plain(self) -> Autograd | None:
-        """The page of the pair that is for calls which pass nothing optional."""
-        plain = self.program.plain
-        if plain is None:
-            return None
-        pair = replace(
-            self.program,
-            forward=plain.forward,
-            backward=plain.backward,
-            second=plain.second,
-            plain=None,
-        )
-        return type(self)(pair, self.program.forward.parameters)
 
     def plain_pair(self) -> tuple[Core, ...]:
         if self.plain is None:

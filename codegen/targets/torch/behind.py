@@ -29,6 +29,12 @@ class BehindTheBackward(Functions):
             asked = [self.needs] * self.guards_in(second.pullback)
             returned = gradients or second.pullback.results
             found.append(self.core(second.pullback, f"{name}_pullback", asked, returned))
+        kinds = (("behind", second.behind), ("pullback", second.pullback))
+        for again, (kind, of) in zip(second.third, kinds, strict=False):
+            asked = [self.needs] * self.guards_in(again.function)
+            computed = dict(again.gradients)
+            returned = [computed.get(p.name, "None") for p in of.tensors]
+            found.append(self.core(again.function, f"{name}_{kind}_again", asked, returned))
         return tuple(found)
 
     def second(self) -> tuple[PrintedFunction, ...]:

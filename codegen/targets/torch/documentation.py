@@ -53,7 +53,13 @@ def _second(program: Program) -> list[str]:
     if second.pullback is not None:
         lines += ["", *wrap("and from these, as c_ of what is saved, back to the inputs:", WIDTH)]
         lines += ["", *(f"    {line}" for line in pulled)]
-    return [*lines, "", *wrap(f"Proved: {second.proved}.", WIDTH)]
+    lines += ["", *wrap(f"Proved: {second.proved}.", WIDTH)]
+    for again in second.third:
+        of = again.function.name.removesuffix("_again").removeprefix(program.name)
+        words = f"What comes back behind {of}, where that is differentiated:"
+        lines += ["", words, "", *(f"    {line}" for line in again.formulas)]
+        lines += ["", *wrap(f"Proved: {again.proved}.", WIDTH)]
+    return lines
 
 
 def _part(lines) -> list[str]:
@@ -140,8 +146,10 @@ def _orders(program: Program) -> tuple[str, ...]:
             "NotImplementedError where a gradient is differentiated again, as its second "
             f"derivatives were not proved: use {plain}, for autograd to any order.",
         )
+    orders = "second and third by the closed forms" if program.second.third else ""
+    closed = orders or "second by the closed form"
     return (
-        "Derivatives of any order: the second by the closed form above, higher ones by autograd "
+        f"Derivatives of any order: the {closed} above, higher ones by autograd "
         "through its lines, by torch.func as by torch.autograd. Forward mode, and transforms that "
         f"torch.compile compiles, go through {plain}; under torch.compile NotImplementedError "
         "where a gradient is asked for with create_graph=True.",

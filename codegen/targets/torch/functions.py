@@ -34,6 +34,7 @@ class Functions:
         second = program.second
         behind = () if second is None else (second.behind, second.jvp, second.double)
         behind += (second.pullback,) if second is not None and second.pullback else ()
+        behind += tuple(again.function for again in second.third) if second is not None else ()
         four = (program.forward, program.backward, program.atoms, program.chain)
         self.functions = (*four, *behind)
         for function in self.functions:
@@ -151,6 +152,10 @@ class Functions:
             tensors = [p.name for p in needs if p.role not in NUMBERS]
             of = ((c, tensors.index(name) + 1) for name, c in second.cotangents)
             return {function.results[0]: 0, **dict(of)}
+        for again in second.third if second is not None else ():
+            if function is again.function:
+                own = [p.name for p in function.tensors[len(again.vectors) :]]
+                return {name: own.index(of) for of, name in again.gradients}
         back = [self.program.backward, *([second.pullback] if second is not None else [])]
         if any(function is each for each in back):
             return {f"d{p.name}": i for i, p in enumerate(self.asked_for)}

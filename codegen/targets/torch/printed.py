@@ -16,9 +16,12 @@ class Core:
 
 @dataclass(frozen=True)
 class Behind:
-    """What the `torch.autograd.Function` of the backward needs to know, as text."""
+    """What a `torch.autograd.Function` needs to know that stands behind another, as text."""
 
-    upstream: str
+    kind: str
+    said: str
+    arguments: str
+    inputs: str
     context: tuple[str, ...]
     computed: tuple[str, ...]
     returned: tuple[str, ...]
