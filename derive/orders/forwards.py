@@ -15,7 +15,7 @@ of them where all cotangents but the output's are 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sympy import Add, Expr
@@ -93,11 +93,19 @@ def behind_the_backward(
     total = Add(*(product(v, known[f"d{name}"]) for name, v in vectors.items()))
     statements.append(total_of(total, definition, free))
     inputs = (upstream, *read, *saved, *vectors.values())
+    behind = from_at_hand(definition, f"{definition.name}Second", inputs, statements)
+    return behind, upstream, vectors
+
+
+def from_at_hand(
+    definition: Definition, name: str, inputs: Sequence[Tensor], statements: Sequence[Statement]
+) -> Definition:
+    """The forward of ``statements`` on the axes of ``definition``, whose inputs are all at hand."""
     numbers = {t.name for s in statements for t in tensors_in(s.expression)}
-    behind = replace(
+    return replace(
         definition,
-        name=f"{definition.name}Second",
-        inputs=inputs,
+        name=name,
+        inputs=tuple(inputs),
         scalars=tuple((t, n) for t, n in definition.scalars if t.name in numbers),
         statements=tuple(statements),
         optional=(),
@@ -106,7 +114,6 @@ def behind_the_backward(
         demands=(),
         kept=frozenset(t.name for t in inputs),
     )
-    return behind, upstream, vectors
 
 
 class Names:

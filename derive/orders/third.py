@@ -9,7 +9,7 @@ differentiated again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sympy import Expr
 
@@ -17,7 +17,7 @@ from derive.derivation import derive_definition
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
-from derive.orders.forwards import Names, product, renamed, total_of
+from derive.orders.forwards import Names, from_at_hand, product, renamed, total_of
 from derive.orders.kinks import made_smooth
 from derive.orders.second import Behind, SecondOrder, behind
 from derive.proving.forward_plan import forward_plan
@@ -96,20 +96,7 @@ def behind_the_program(program: Behind) -> tuple[Definition, Mapping[str, Tensor
     total = sum(product(w, known[name]) for name, w in vectors.items())
     statements.append(total_of(total, definition, free))
     inputs = (*at_hand, *vectors.values())
-    numbers = {t.name for s in statements for t in tensors_in(s.expression)}
-    again = replace(
-        definition,
-        name=f"{definition.name}Again",
-        inputs=inputs,
-        scalars=tuple((t, n) for t, n in definition.scalars if t.name in numbers),
-        statements=tuple(statements),
-        optional=(),
-        ignoring=(),
-        broadcast=(),
-        demands=(),
-        kept=frozenset(t.name for t in inputs),
-    )
-    return again, vectors
+    return from_at_hand(definition, f"{definition.name}Again", inputs, statements), vectors
 
 
 def _differentiable(t: Tensor) -> Tensor:
