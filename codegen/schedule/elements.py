@@ -1,0 +1,149 @@
+"""One entry of a value, by the indices of named axes: what stands inside of a loop.
+
+An `Element` is a tree. Its leaves are numbers, sizes, indices and entries of arrays; a view of an
+array is no more than other indices of its entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Element:
+    """``kind`` says what it is, of ``args``, with a ``name`` or a number where it needs one.
+
+    Leaves: 'number' (``number``), 'scalar' (an argument that is a number), 'size' (the length of an
+    axis), 'index' (where a loop over the axis ``name`` stands), 'entry' (of the array ``name``, at
+    ``args``, an index for each of its axes), 'label' (the same of an array of whole numbers). Others: 'add', 'subtract', 'multiply', 'divide',
+    'negate', 'power', 'call' (of the function ``name``), 'compare' (by the relation ``name``),
+    'and', 'or', 'not', 'choose' (condition, yes, no), 'real' (a whole number as another), 'floor
+    divide' and 'remainder' (of indices).
+    """
+
+    kind: str
+    args: tuple[Element, ...] = ()
+    name: str = ""
+    number: Fraction | float | None = None
+
+    def parts(self) -> Iterator[Element]:
+        """It and all that it is made of."""
+        yield self
+        for arg in self.args:
+            yield from arg.parts()
+
+    @property
+    def entries(self) -> list[Element]:
+        """The entries of arrays in it, at every depth."""
+        return [part for part in self.parts() if part.kind in ("entry", "label")]
+
+    def replaced(self, change: Callable[[Element], Element | None]) -> Element:
+        """With every part for which ``change`` has something else replaced by that."""
+        other = change(self)
+        if other is not None:
+            return other
+        args = tuple(arg.replaced(change) for arg in self.args)
+        return self if args == self.args else replace(self, args=args)
+
+
+def number(value: Fraction | float) -> Element:
+    return Element("number", number=value)
+
+
+def index(axis: str) -> Element:
+    return Element("index", name=axis)
+
+
+def size(axis: str) -> Element:
+    return Element("size", name=axis)
+
+
+def entry(array: str, *indices: Element) -> Element:
+    return Element("entry", indices, array)
+
+
+def call(function: str, *args: Element) -> Element:
+    return Element("call", args, function)
+
+
+def choose(condition: Element, yes: Element, no: Element) -> Element:
+    return Element("choose", (condition, yes, no))
+
+
+def compare(left: Element, relation: str, right: Element) -> Element:
+    return Element("compare", (left, right), relation)
+
+
+@cache
+def axes_in(element: Element) -> frozenset[str]:
+    """The axes over which a loop has to stand for it to be known."""
+    if element.kind == "index":
+        return frozenset({element.name})
+    return frozenset().union(*(axes_in(arg) for arg in element.args))
+
+
+@cache
+def is_whole(element: Element) -> bool:
+    """Whether it is a whole number: an index, or the length of an axis."""
+    if element.kind in ("index", "size", "floor divide", "remainder", "label"):
+        return True
+    if element.kind == "number":
+        return isinstance(element.number, Fraction) and element.number.denominator == 1
+    if element.kind in ("add", "subtract", "multiply", "negate"):
+        return all(map(is_whole, element.args))
+    return False
+
+
+@cache
+def is_number(element: Element) -> bool:
+    """Whether it is made of numbers alone: it can be known before any loop, in double precision."""
+    if element.kind in ("entry", "index", "label"):
+        return False
+    return all(map(is_number, element.args))
+
+
+# What an operation costs beside an addition: roughly its cycles for a vector.
+COSTS = {"divide": 4, "power": 12, "number": 0, "scalar": 0, "size": 0, "index": 0}
+CHEAP_CALLS = {"abs": 1, "sign": 2, "larger": 1, "smaller": 1, "floor": 1, "ceiling": 1, "sqrt": 5}
+COSTLY_CALL = 12  # exponentials, logarithms and their like
+
+
+@cache
+def cost(element: Element, inside: frozenset[str]) -> int:
+    """What it costs to compute in loops over the axes ``inside``, with one for every entry that is
+    read. What does not change in all of these loops is at hand there.
+    """
+    if is_number(element):
+        return 0
+    if not inside <= axes_in(element):
+        return 1
+    own = COSTS.get(element.kind, 1)
+    if element.kind == "call":
+        own = CHEAP_CALLS.get(element.name, COSTLY_CALL)
+    if element.kind == "power":
+        own = power_cost(element.args[1])
+    if element.kind in ("entry", "label"):
+        return 1  # finding the place costs nothing beside the load
+    return own + sum(cost(arg, inside) for arg in element.args)
+
+
+def power_cost(exponent: Element) -> int:
+    """Of a power: small whole ones are products."""
+    n = exponent.number
+    if n in (2, 3):
+        return int(n) - 1
+    if n in (-1, Fraction(1, 2)):
+        return CHEAP_CALLS["sqrt"]
+    return COSTLY_CALL
+
+
+def with_indices(element: Element, at: Mapping[str, Element]) -> Element:
+    """The element where other indices are put in the place of those of some axes."""
+    if not at:
+        return element
+    return element.replaced(lambda e: at.get(e.name) if e.kind == "index" else None)
