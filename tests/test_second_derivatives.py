@@ -502,6 +502,43 @@ def test_tensors_without_data():
     assert torch.autograd.grad(gradient.sum(), x)[0].shape == (4, 3)
 
 
+@everything
+def test_tensors_without_data_have_derivatives_of_every_function(emitted):
+    for device in ("fake", "meta"):
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            arguments = {
+                name: value if not isinstance(value, torch.Tensor) else mode.from_tensor(value)
+                for name, value in emitted.leaves(seed=3).items()
+            }
+        if device == "meta":
+            arguments = {
+                name: value
+                if not isinstance(value, torch.Tensor)
+                else value.detach().to("meta").requires_grad_(name in emitted.inputs)
+                for name, value in emitted.leaves(seed=3).items()
+            }
+        leaf = arguments[emitted.inputs[0]]
+        (gradient,) = torch.autograd.grad(
+            emitted.function(**arguments).sum(), leaf, create_graph=True
+        )
+        assert gradient.shape == leaf.shape
+        if gradient.requires_grad:
+            again = torch.autograd.grad(gradient.sum(), leaf, materialize_grads=True)
+            assert again[0].shape == leaf.shape
+
+
+@everything
+def test_forward_mode_keeps_the_format(emitted):
+    arguments, name = emitted.arguments(seed=3, dtype=torch.bfloat16), emitted.inputs[0]
+
+    def of(tensor):
+        return emitted.function(**{**arguments, name: tensor})
+
+    x = arguments[name]
+    for tensor in torch.func.jvp(of, (x,), (torch.ones_like(x),)):
+        assert tensor.dtype == of(x).dtype == torch.bfloat16
+
+
 def test_only_what_is_asked_for_is_computed_behind_the_backward():
     """A gain without a gradient has no cotangent; torch counts what is called."""
     counts = []

@@ -19,7 +19,7 @@ class Autograd(DifferentiatedAgain):
         program = self.program
         forward, backward = program.forward, program.backward
         needs = backward.parameters[1:]
-        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS]
+        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS] + self.kept
         numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
         places = {name: i for i, name in enumerate(backward.results)}
         gradients = [
@@ -33,7 +33,7 @@ class Autograd(DifferentiatedAgain):
             self.inputs,
             forward.results[0],
             backward.parameters[0].name,
-            tuple(broken(line, WITHIN) for line in self.plain_applied()),
+            tuple(broken(line, WITHIN) for line in [*self.kept_numbers(), *self.plain_applied()]),
             broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
             in_tuple(numbers),
             tuple(broken(line, WITHIN) for line in self.returned("result.")),
@@ -41,6 +41,7 @@ class Autograd(DifferentiatedAgain):
             broken(f"return {in_tuple(gradients)}", WITHIN),
             self.behind_the_backward(),
             self.transformed(),
+            self.over_statements(),
         )
 
     def applied(self) -> list[str]:
@@ -125,6 +126,8 @@ class Autograd(DifferentiatedAgain):
         """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
         differentiated again, or as nearly always.
         """
+        if self.by_statements:
+            return self.called_back_by_statements()
         upstream = self.program.backward.parameters[0].name
         count = len(self.program.forward.parameters)
         lines = []
@@ -198,7 +201,7 @@ class Autograd(DifferentiatedAgain):
             tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
         inputs = ", ".join(p.name for p in plain.forward.parameters)
         needs = plain.backward.parameters[1:]
-        saved = ", ".join(p.name for p in needs if p.role not in NUMBERS)
+        saved = ", ".join([*(p.name for p in needs if p.role not in NUMBERS), *self.kept])
         numbers = [p.name for p in needs if p.role in NUMBERS]
         results = in_tuple(plain.forward.results).removeprefix("(").removesuffix(")")
         return [

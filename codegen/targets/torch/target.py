@@ -26,6 +26,7 @@ IMPORTS = {  # by what a text holds where it needs them
     "Real)": "from numbers import Real",
     "": "from typing import NamedTuple",
 }
+OF_TORCH = {"FakeTensor)": "from torch._subclasses import FakeTensor"}
 
 
 class TorchTarget:
@@ -70,6 +71,7 @@ class TorchTarget:
             title=title,
             documentation=documentation(program),
             imports=[line for part, line in IMPORTS.items() if part in text],
+            of_torch=[line for part, line in OF_TORCH.items() if part in text],
             decorators=decorators,
         )
         return head + body
