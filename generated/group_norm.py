@@ -69,6 +69,7 @@ At the edges:
 
 from __future__ import annotations
 
+import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -81,6 +82,39 @@ from torch.autograd import forward_ad
 HALF = (torch.float16, torch.bfloat16)
 
 
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
+
+    return called
+
+
 def group_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, *, groups: int,
     eps: float = 1e-05,
@@ -90,7 +124,7 @@ def group_norm(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return group_norm_atoms(x, gain, bias, groups, eps).y
+        return group_norm_atoms(x, gain, bias, groups, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
     if torch._C._are_functorch_transforms_active():
         apply = GroupNormTransformed.apply
@@ -760,6 +794,7 @@ class GroupNormFunction(torch.autograd.Function):
         return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -819,6 +854,7 @@ class GroupNormGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:

@@ -11,6 +11,8 @@ from codegen.targets.torch.printed import Core, Differentiable, Transformed
 from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple, unpacked, used
 from derive.notation.definition import IGNORE_INDEX
 
+COMPOSED = (".flatten(", ".unflatten(", "torch.einsum(")  # of other operations, so without a rule
+
 
 class Autograd(DifferentiatedAgain):
     """What autograd calls."""
@@ -39,10 +41,21 @@ class Autograd(DifferentiatedAgain):
             tuple(broken(line, WITHIN) for line in self.returned("result.")),
             tuple(broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {in_tuple(gradients)}", WITHIN),
+            ("@_for_batches",) * self.composed,
             self.behind_the_backward(),
             self.transformed(),
             self.over_statements(),
         )
+
+    @property
+    def composed(self) -> bool:
+        """Whether what comes back calls what torch has no batch of gradients for."""
+        second = self.program.second
+        functions = [self.program.backward]
+        functions += [] if second is None else [second.behind, second.pullback or second.behind]
+        lines = (line for function in functions for line in self.lines(function))
+        own = any(name in line for line in lines for name in COMPOSED)
+        return own or (self.plain is not None and self.plain.composed)
 
     def applied(self) -> list[str]:
         """Which function of autograd's is called."""

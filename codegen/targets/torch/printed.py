@@ -60,6 +60,7 @@ class Differentiable:
     returned: tuple[str, ...]
     computed: tuple[str, ...]
     gradients: str
+    decorators: tuple[str, ...]
     behind: tuple[Behind, ...]
     transformed: tuple[Transformed, ...]
     over_statements: tuple[OverStatements, ...]

@@ -16,7 +16,7 @@ from codegen.targets.torch.page import Page
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
 
-DECORATORS = ("_uncast",)  # what stands before the functions
+DECORATORS = ("_uncast", "_for_batches")  # what stands before the functions
 TEMPLATES = Path(__file__).parent / "templates"
 CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
 IMPORTS = {  # by what a text holds where it needs them
