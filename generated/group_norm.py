@@ -461,9 +461,11 @@ def group_norm_jvp(
             )
         ).flatten(1, 2)
         + (
-            (
-                v_gain.unflatten(0, (groups, K))[:, :, None]
-                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            torch.addcmul(
+                v_gain.unflatten(0, (groups, K))[:, :, None],
+                sum_v_x_xhat * inv_std / K / S,
+                gain.unflatten(0, (groups, K))[:, :, None],
+                value=-1,
             ) * xhat
         ).flatten(1, 2)
         + v_bias[:, None]
@@ -580,9 +582,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
                 )
             ).flatten(1, 2)
             + (
-                (
-                    v_gain.unflatten(0, (groups, K))[:, :, None]
-                    - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+                torch.addcmul(
+                    v_gain.unflatten(0, (groups, K))[:, :, None],
+                    sum_v_x_xhat * inv_std / K / S,
+                    gain.unflatten(0, (groups, K))[:, :, None],
+                    value=-1,
                 ) * xhat
             ).flatten(1, 2)
             + v_bias[:, None]
@@ -602,9 +606,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
     if needs[3]:
         c_xhat = torch.addcmul(
-            (
-                v_gain.unflatten(0, (groups, K))[:, :, None]
-                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            torch.addcmul(
+                v_gain.unflatten(0, (groups, K))[:, :, None],
+                sum_v_x_xhat * inv_std / K / S,
+                gain.unflatten(0, (groups, K))[:, :, None],
+                value=-1,
             ) * g.unflatten(1, (groups, K)),
             g_x_sum * inv_std / K / S,
             v_x.unflatten(1, (groups, K)),
@@ -811,7 +817,8 @@ class GroupNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = GroupNormGradient.apply(
+            gradients = _applied(
+                GroupNormGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -1014,6 +1021,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

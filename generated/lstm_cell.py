@@ -1325,7 +1325,8 @@ class LSTMCellFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 7
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = LSTMCellGradient.apply(
+            gradients = _applied(
+                LSTMCellGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -1523,7 +1524,7 @@ def _restored(tensor, place, sizes):
 
 
 def _added_at(tensor, along, place, source):
-    """``tensor`` with ``source`` added at one place, in place where neither is a batch."""
+    """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
     if _batched(source):  # there select_scatter is silently wrong
         index = torch.tensor([place], device=tensor.device)
         return tensor.index_add(along, index, source.unsqueeze(along))
@@ -1576,6 +1577,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _batched(tensor) -> bool:

@@ -990,7 +990,7 @@ class MLPFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 10
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = MLPGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(MLPGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (
@@ -1224,17 +1224,25 @@ def _single(*tensors) -> list:
 
 
 def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place where neither is a batch."""
+    """``tensor`` with ``source`` added, in place unless there is a batch."""
     if _batched(source):
         return tensor.scatter_add(along, index, source)
     return tensor.scatter_add_(along, index, source)
 
 
 def _index_added(tensor, index, source):
-    """``tensor`` with the rows of ``source`` added, in place where neither is a batch."""
+    """``tensor`` with the rows of ``source`` added, in place unless there is a batch."""
     if _batched(source):
         return tensor.index_add(0, index, source)
     return tensor.index_add_(0, index, source)
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

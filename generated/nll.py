@@ -430,7 +430,8 @@ class NLLFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = NLLGradient.apply(
+            gradients = _applied(
+                NLLGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -685,7 +686,7 @@ def _merged(first, last, *tensors) -> list:
 
 
 def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place where neither is a batch."""
+    """``tensor`` with ``source`` added, in place unless there is a batch."""
     if _batched(source):
         return tensor.scatter_add(along, index, source)
     return tensor.scatter_add_(along, index, source)
@@ -701,6 +702,14 @@ def _all_count(label, ignored, *lengths) -> bool:
         return False
     low, high = (bound.item() for bound in label.aminmax())
     return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _whole(name, value) -> int:

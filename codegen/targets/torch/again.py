@@ -124,4 +124,4 @@ class DifferentiatedAgain(OverTheStatements):
         known = "ctx.plain, " * (self.plain is not None)
         known += f"ctx.needs_input_grad[{k} :], ctx.numbers"
         arguments = f"{known}, {pair.vectors(self)}, {upstream}, *saved"
-        return [f"gradients = {self.program.title}Behind.apply({arguments})"]
+        return [f"gradients = _applied({self.program.title}Behind, {arguments})"]

@@ -151,7 +151,7 @@ class Autograd(DifferentiatedAgain):
                 again = "any(c is not None for c in cotangents) and torch.is_grad_enabled()"
                 tensors = "*filter(torch.is_tensor, cotangents)"
                 lines += [f"if {again} and not _in_plain_torch({tensors}):"]
-                lines += [f"    gradients = {self.program.title}Pullback.apply({known})"]
+                lines += [f"    gradients = _applied({self.program.title}Pullback, {known})"]
             way = "elif" if self.third else "if"
             lines += [f"{way} any(c is not None for c in cotangents):"]
             lines += self.either(
@@ -167,7 +167,7 @@ class Autograd(DifferentiatedAgain):
         if self.any_order:
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
-            lines += [f"    gradients = {gradient}.apply({known}, {upstream}, *saved)"]
+            lines += [f"    gradients = _applied({gradient}, {known}, {upstream}, *saved)"]
         else:
             lines += ["    raise NotImplementedError(_REFUSAL)"]
         lines += ["else:"]
