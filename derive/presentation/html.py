@@ -92,6 +92,18 @@ def fragment(document: Document) -> str:
     return _file("fragment", body=_article(document))
 
 
+def parts(document: Document) -> tuple[tuple[str, str], ...]:
+    """The title of every section and what stands below it, for a page that arranges them itself;
+    ``style`` are the rules that it needs.
+    """
+    return tuple((s.title, _printable("\n".join(map(_block, s.blocks)))) for s in document.sections)
+
+
+def style() -> str:
+    """The stylesheet of all pages."""
+    return TEMPLATES.get_template("style.css.jinja").render()
+
+
 def _article(document: Document) -> Markup:
     sections = [(s.title, [_block(b) for b in s.blocks]) for s in document.sections]
     kinds = ["lede", *["source"] * len(document.summary)]
@@ -100,7 +112,10 @@ def _article(document: Document) -> Markup:
 
 
 def _file(template: str, **values) -> str:
-    text = TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values)
+    return _printable(TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values))
+
+
+def _printable(text: str) -> str:
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
