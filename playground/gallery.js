@@ -1,0 +1,35 @@
+// The tab Gallery: every forward, which opens in the editor.
+import { byId, made } from "./page.js";
+
+export class Gallery {
+  constructor(opened) {
+    Object.assign(this, { opened, forwards: [] });
+    byId("find").oninput = () => this.#show();
+  }
+
+  async load(base) {
+    const response = await fetch(`${base}gallery.json`);
+    this.forwards = response.ok ? await response.json() : [];
+    this.#show();
+  }
+
+  named(name) {
+    return this.forwards.find((forward) => forward.called === name);
+  }
+
+  #show() {
+    const wanted = byId("find").value.trim().toLowerCase();
+    const shown = this.forwards.filter((f) => `${f.called} ${f.name} ${f.about}`.toLowerCase().includes(wanted));
+    byId("shelf").replaceChildren(...shown.map((forward) => this.#entry(forward)));
+    byId("found").textContent = `${shown.length} of ${this.forwards.length}`;
+  }
+
+  #entry(forward) {
+    const item = made("li");
+    const button = made("button", "open", forward.called);
+    button.type = "button";
+    button.onclick = () => this.opened(forward);
+    item.append(button, made("p", "", forward.about));
+    return item;
+  }
+}
