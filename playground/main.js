@@ -8,6 +8,7 @@ import { read, written } from "./link.js";
 import { byId, copied, say, showTroubles } from "./page.js";
 import { Tabs } from "./tabs.js";
 
+byId("unserved").remove();
 const BASE = new URL(".", location.href).href;
 const PAUSE = 450; // milliseconds without a key before an edit is derived
 const BACKWARD = "dx = gain*inv_std/N * (N*dy - dy.sum(0) - xhat*(dy*xhat).sum(0))\n";
@@ -16,6 +17,7 @@ const FIRST = "batch_norm";
 const engine = new Engine(BASE);
 const derived = new Derived();
 const checked = new Checked();
+let kept = false;
 let troubles = [];
 let pause = 0;
 let afresh = false; // the text is not an edit of the one before
@@ -104,6 +106,7 @@ async function ask() {
 }
 
 function heard(message, view, start) {
+  performance.mark(`answer-${message.kind}`, { detail: message.parts && Object.keys(message.parts) });
   if (message.kind === "started") say("Reading");
   else if (message.kind === "stage") say(sentence(message.what));
   else if (message.kind === "parts" && message.parts && typeof message.parts === "object") {
@@ -118,6 +121,7 @@ function heard(message, view, start) {
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     view.end(failed);
     say(failed ? TOLD[failed.outcome] ?? TOLD.failed : `${view.said}, ${seconds} s`, failed ? "bad" : "good");
+    keepOffline();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
 }
@@ -164,14 +168,15 @@ addEventListener("hashchange", async () => {
 engine.ready.then(
   () => {
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
-    keepOffline();
   },
   (error) => say(`Python does not start here: ${error.message}`, "bad"),
 );
 
-// What was loaded is kept, so that the page works without a network from now on.
+// What was loaded is kept, so that the page works without a network from now on; not before the
+// first answer, which is waited for.
 async function keepOffline() {
-  if (!("serviceWorker" in navigator) || !isSecureContext) return;
+  if (kept || !("serviceWorker" in navigator) || !isSecureContext) return;
+  kept = true;
   try {
     await navigator.serviceWorker.register("service-worker.js");
     await navigator.serviceWorker.ready;

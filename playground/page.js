@@ -9,12 +9,18 @@ export function made(tag, classes = "", text = "") {
   return element;
 }
 
-// The one line that says what is going on, also to who listens. While it changes quickly, only what
-// stands for a while is read out.
+const SELDOM = 4000; // milliseconds between two stages that are read out
+let announced = 0;
+
+// The one line that says what is going on. Who listens to it hears what stands, and of what passes
+// something now and then.
 export function say(words, kind = "busy") {
   const status = byId("status");
   if (status.textContent !== words) status.textContent = words;
   status.dataset.kind = kind;
+  if (kind === "busy" && performance.now() < announced + SELDOM) return;
+  announced = performance.now();
+  byId("announced").textContent = words;
 }
 
 export async function copied(text, what) {

@@ -4,6 +4,7 @@
 // one the worker loses everything by which it could reach further than its own memory: the network,
 // what the browser keeps for this site, other workers. What it says is checked by the page.
 import { loadPyodide } from "pyodide";
+import { info } from "pyodide/pyodide-lock.json";
 import { FOLDER } from "./place.js";
 
 const REACHING = [
@@ -38,7 +39,7 @@ async function boot(base) {
   const { default: create } = await import(`${base}pyodide.asm.js`);
   const python = await loadPyodide({
     indexURL: base,
-    lockFileContents: { info: {}, packages: {} },
+    lockFileContents: { info, packages: {} },
     env: { PYTHONHASHSEED: "0" },
     _loadSnapshot: memory,
     async createPyodideModule(settings) {

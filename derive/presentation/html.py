@@ -69,20 +69,31 @@ class Entry:
     about: Sentence
 
 
-def page(document: Document, home: str = "", back: str = "") -> str:
-    """The document as one HTML file; ``home`` is the address of the index, if there is one, and
-    ``back`` its title.
+@dataclass(frozen=True)
+class Around:
+    """Where else a page of a site leads: the address of the index and its title, and that of the
+    playground; empty where there is none.
     """
-    return _file("page", title=document.name, body=_article(document), home=home, back=back)
+
+    home: str = ""
+    back: str = ""
+    playground: str = ""
 
 
-def index(documents: Mapping[str, Document], title: str, about: str) -> str:
+def page(document: Document, around: Around = Around()) -> str:
+    """The document as one HTML file."""
+    return _file("page", title=document.name, body=_article(document), around=around)
+
+
+def index(
+    documents: Mapping[str, Document], title: str, about: str, around: Around = Around()
+) -> str:
     """A page that leads to the others: ``documents`` by the name of their file."""
     entries = [
         Entry(file, document.name, _sentence(document.summary[0] if document.summary else ""))
         for file, document in documents.items()
     ]
-    return _file("index", title=title, about=about, entries=entries)
+    return _file("index", title=title, about=about, entries=entries, around=around)
 
 
 def fragment(document: Document) -> str:
