@@ -13,6 +13,10 @@ export class Checked {
     return WORDS[this.outcome] ?? "Checked";
   }
 
+  get kind() {
+    return { right: "good", wrong: "bad" }[this.outcome] ?? "doubt";
+  }
+
   clear() {
     byId("verdict").hidden = true;
   }

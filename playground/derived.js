@@ -18,6 +18,10 @@ export class Derived {
     return "Derived and proved";
   }
 
+  get kind() {
+    return "good";
+  }
+
   clear() {
     this.parts = {};
     byId("derived-body").hidden = true;

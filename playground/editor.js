@@ -32,7 +32,7 @@ export function editor(parent, { label, text = "", onChange, onRun }) {
     python(),
     syntaxHighlighting(CLASSES),
     EditorView.lineWrapping,
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
     // Tab leaves the editor, as it leaves every other field.
     keymap.of([{ key: "Mod-Enter", run: () => (onRun(), true) }, ...defaultKeymap, ...historyKeymap]),
     EditorView.updateListener.of((update) => update.docChanged && onChange()),

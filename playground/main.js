@@ -120,7 +120,7 @@ function heard(message, view, start) {
     const failed = troubles.find((trouble) => trouble.kind === "trouble");
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     view.end(failed);
-    say(failed ? TOLD[failed.outcome] ?? TOLD.failed : `${view.said}, ${seconds} s`, failed ? "bad" : "good");
+    say(failed ? TOLD[failed.outcome] ?? TOLD.failed : `${view.said}, ${seconds} s`, failed ? "bad" : view.kind);
     keepOffline();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
