@@ -19,7 +19,10 @@ export class Gallery {
 
   #show() {
     const wanted = byId("find").value.trim().toLowerCase();
-    const shown = this.forwards.filter((f) => `${f.called} ${f.name} ${f.about}`.toLowerCase().includes(wanted));
+    const has = (text) => text.toLowerCase().includes(wanted);
+    const byName = this.forwards.filter((f) => has(f.called) || has(f.name));
+    const byWords = this.forwards.filter((f) => !byName.includes(f) && has(f.about));
+    const shown = [...byName, ...byWords];
     byId("shelf").replaceChildren(...shown.map((forward) => this.#entry(forward)));
     byId("found").textContent = `${shown.length} of ${this.forwards.length}`;
   }
