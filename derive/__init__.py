@@ -8,7 +8,7 @@ from importlib import import_module
 
 # The module of every public name.
 PUBLIC = {
-    "check": "checking.check",
+    "check": "orders.check",
     "derive": "derivation",
     "findings": "found.findings",
     "forward_from": "notation.library",
