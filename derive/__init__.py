@@ -13,7 +13,7 @@ os.environ.setdefault("SYMPY_CACHE_SIZE", "20000")
 
 # The module of every public name.
 PUBLIC = {
-    "check": "checking.check",
+    "check": "orders.check",
     "derive": "derivation",
     "findings": "found.findings",
     "forward_from": "notation.library",
