@@ -45,6 +45,9 @@ TEMPLATES = Environment(
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+PLAYGROUND = "Playground: derive and check your own"  # what a link to it says
+
+
 # What a template prints: text, which it escapes, and formulas.
 Sentence = list[str | Markup]
 
@@ -78,6 +81,12 @@ class Around:
     home: str = ""
     back: str = ""
     playground: str = ""
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """The addresses, each with its text."""
+        links = [(self.home, self.back), (self.playground, PLAYGROUND)]
+        return [link for link in links if link[0]]
 
 
 def page(document: Document, around: Around = Around()) -> str:
