@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex site lint format exercises bench clean
+.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -57,7 +57,7 @@ mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="de
 respellings: $(READY)  ## every forward in other spellings: what comes out, beside the usual one
 	cd tests && $(abspath $(BIN))/python -m respelling
 
-test-browser: $(READY)  ## the pages in a headless Chromium; installs Debian's where there is none
+test-browser: $(READY) playground  ## the pages in a headless Chromium; installs Debian's where there is none
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
 	$(BIN)/python -m pytest -m browser
 
@@ -65,9 +65,13 @@ test-latex: $(READY)  ## the papers compile; installs Debian's pdflatex where th
 	command -v pdflatex >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends texlive-latex-base >/dev/null)
 	$(BIN)/python -m pytest -m engine
 
-site: $(READY)  ## a page for every forward and every lesson, in site/
-	$(BIN)/python -m derive site
-	$(BIN)/python examples/lessons/write.py --html site/lessons
+site: $(READY) playground  ## a page for every forward and every lesson, and the playground, in site/
+	$(BIN)/python -m derive site --playground play/index.html
+	$(BIN)/python examples/lessons/write.py --html site/lessons --playground ../play/index.html
+
+playground: $(READY)  ## derive and check in a browser, in site/play/; installs Debian's npm where there is none
+	command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null)
+	$(BIN)/python playground/build.py
 
 exercises: $(READY)  ## the 26 gradients of the network of names, beside autograd
 	$(BIN)/python examples/exercises.py
@@ -77,4 +81,4 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/training_step.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache
+	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache

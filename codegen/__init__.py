@@ -3,6 +3,8 @@
 What is public is imported when it is first asked for, as that of ``derive`` is.
 """
 
+import derive as derive  # before SymPy, to which it says how much to remember
+
 __all__ = ["Generated", "generate"]
 
 

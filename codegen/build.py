@@ -37,6 +37,8 @@ def program_of(
     program, beside = builder.program(source, source_hash), beside or Beside()
     if beside.second is not None:
         program = replace(program, second=second_of(builder, beside.second, beside.third))
+    else:
+        program = replace(program, without_second=beside.refused)
     if beside.without_options is not None:
         left = Builder(beside.without_options)
         second = beside.second_without_options

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,9 @@ from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
-LONGEST_SECOND = 300  # seconds for each of its two programs: second derivatives are then refused
+LONGEST_SECOND = 300  # seconds for each of its two programs: autograd then takes second derivatives
+
+EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
 
 
 @dataclass(frozen=True)
@@ -99,15 +102,20 @@ def beside_of(
         second = second_order(proved, progress, limit)
         of_plain = None if plain is None else second_order(plain, progress, limit)
     except UnprovedError as error:
-        return Beside(None, plain, refused=str(error))
+        return Beside(None, plain, refused=_reason(error))
     if order == SECOND:
         return Beside(second, plain, of_plain)
     try:
         third = third_order(second, progress, limit)
         third_of_plain = None if of_plain is None else third_order(of_plain, progress, limit)
     except UnprovedError as error:
-        return Beside(second, plain, of_plain, refused=str(error))
+        return Beside(second, plain, of_plain, refused=_reason(error))
     return Beside(second, plain, of_plain, third, third_of_plain)
+
+
+def _reason(error: UnprovedError) -> str:
+    """Why derivatives are missing, on one line; all else is emitted."""
+    return " ".join(re.sub(EMITTED, "", str(error)).split())
 
 
 def written(
@@ -190,7 +198,9 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     cut_short = generated.proved.cut_short
     if generated.refused:
         name = generated.proved.definition.name
-        left_out = f"{name}: second derivatives are refused; {generated.refused}"
+        left_out = (
+            f"{name}: second derivatives are autograd's, over the statements; {generated.refused}"
+        )
         cut_short = "; ".join(filter(None, (cut_short, left_out)))
     return Emitted(generated.file, generated.text, quality, cut_short=cut_short)
 

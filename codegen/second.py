@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Abs, Expr
 
-from codegen.lowering.idioms import with_logarithms_joined
+from codegen.lowering.idioms import with_logarithms_joined, with_softplus
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.signatures import Outline
 from codegen.wanted import wanted_by
@@ -195,8 +195,9 @@ class _Lines:
 
     def lines(self, results: tuple[str, ...]):
         """The lines that the ``results`` need."""
-        pairs = self._needed_for(results, _by_one_choice(self._pairs()))
-        pairs = with_logarithms_joined(pairs, set(results))
+        pairs = with_logarithms_joined(self._needed_for(results, self._pairs()), set(results))
+        smooth = [(t, with_softplus(e)) for t, e in pairs]  # autograd needs no choice there
+        pairs = self._needed_for(results, _by_one_choice(smooth))
         known = layouts(pairs, self.builder.definition.axes, self.fixed)
         return [self.builder.line(t, e, known[t.name]) for t, e in pairs]
 

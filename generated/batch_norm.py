@@ -75,7 +75,7 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
     Shapes: x (N, C), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return batch_norm_atoms(x, gain, bias, eps).y
+        return batch_norm_atoms(x, gain, bias, eps).y.to(x.dtype)
     dtype, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     if torch._C._are_functorch_transforms_active():
         apply = BatchNormTransformed.apply
@@ -417,7 +417,7 @@ class BatchNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = BatchNormGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(BatchNormGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], gradients[2], None)
@@ -568,6 +568,14 @@ def _fits(name, tensor, axes, shape, dtype=None, single=False) -> None:
 def _single(*tensors) -> list:
     """The tensors in the format that is computed in."""
     return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

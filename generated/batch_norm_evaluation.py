@@ -84,7 +84,14 @@ def batch_norm_evaluation(
     _without_gradient("running_mean", running_mean)
     _without_gradient("running_var", running_var)
     if _in_plain_torch():
-        return batch_norm_evaluation_atoms(x, running_mean, running_var, gain, bias, eps).y
+        return batch_norm_evaluation_atoms(
+            x,
+            running_mean,
+            running_var,
+            gain,
+            bias,
+            eps,
+        ).y.to(x.dtype)
     dtype, S_dims, x, running_mean, running_var, gain, bias, eps = _arguments(
         x, running_mean, running_var, gain, bias, eps,
     )
@@ -451,7 +458,8 @@ class BatchNormEvaluationFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = BatchNormEvaluationGradient.apply(
+            gradients = _applied(
+                BatchNormEvaluationGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -686,6 +694,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

@@ -81,7 +81,12 @@ def bce_with_logits_none(
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
     if _in_plain_torch():
-        return bce_with_logits_none_atoms(logits, target, weight, pos_weight).losses
+        return bce_with_logits_none_atoms(
+            logits,
+            target,
+            weight,
+            pos_weight,
+        ).losses.to(logits.dtype)
     dtype, N_dims, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
@@ -295,19 +300,17 @@ def bce_with_logits_none_jvp(
             weight,
         )
     share_logits = torch.sigmoid(logits)
-    logits_clamped = logits.clamp(min=0)
-    log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     v_losses = -weight * torch.addcmul(
-        v_logits * torch.addcmul(
+        v_target * torch.addcmul(
+            torch.nn.functional.softplus(logits, threshold=40),
+            pos_weight,
+            torch.nn.functional.logsigmoid(logits),
+        ),
+        v_logits,
+        torch.addcmul(
             pos_weight * target,
             share_logits,
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
-        ),
-        v_target,
-        torch.addcmul(
-            log_logits_2 + logits_clamped,
-            pos_weight,
-            logits - log_logits_2 - logits_clamped,
         ),
     )
     return _restored(v_losses, 0, N_dims).to(dtype)
@@ -370,9 +373,6 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
     share_logits = torch.sigmoid(logits)
-    if needs[0]:
-        logits_clamped = logits.clamp(min=0)
-        log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     if needs[1] or needs[2]:
         g_likelihood_again = -g * weight
     if needs[1]:
@@ -380,16 +380,16 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         dlog_logits = (1 - pos_weight) * g_likelihood_again * v_target
     if needs[0]:
         v_losses = -weight * torch.addcmul(
-            v_logits * torch.addcmul(
+            v_target * torch.addcmul(
+                torch.nn.functional.softplus(logits, threshold=40),
+                pos_weight,
+                torch.nn.functional.logsigmoid(logits),
+            ),
+            v_logits,
+            torch.addcmul(
                 pos_weight * target,
                 share_logits,
                 torch.addcmul(target, pos_weight, target, value=-1) - 1,
-            ),
-            v_target,
-            torch.addcmul(
-                log_logits_2 + logits_clamped,
-                pos_weight,
-                logits - log_logits_2 - logits_clamped,
             ),
         )
     if needs[1]:
@@ -484,7 +484,8 @@ class BCEWithLogitsNoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = BCEWithLogitsNoneGradient.apply(
+            gradients = _applied(
+                BCEWithLogitsNoneGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -724,6 +725,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _spread(tensor, shape):

@@ -80,7 +80,7 @@ def bce_with_logits_sum(
     _without_gradient("weight", weight)
     _without_gradient("pos_weight", pos_weight)
     if _in_plain_torch():
-        return bce_with_logits_sum_atoms(logits, target, weight, pos_weight).loss
+        return bce_with_logits_sum_atoms(logits, target, weight, pos_weight).loss.to(logits.dtype)
     dtype, _, logits, target, weight, pos_weight = _arguments(
         logits, target, weight, pos_weight,
     )
@@ -319,20 +319,18 @@ def bce_with_logits_sum_jvp(
             weight,
         )
     share_logits = torch.sigmoid(logits)
-    logits_clamped = logits.clamp(min=0)
-    log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     v_loss = -(
         weight * torch.addcmul(
-            v_logits * torch.addcmul(
+            v_target * torch.addcmul(
+                torch.nn.functional.softplus(logits, threshold=40),
+                pos_weight,
+                torch.nn.functional.logsigmoid(logits),
+            ),
+            v_logits,
+            torch.addcmul(
                 pos_weight * target,
                 share_logits,
                 torch.addcmul(target, pos_weight, target, value=-1) - 1,
-            ),
-            v_target,
-            torch.addcmul(
-                log_logits_2 + logits_clamped,
-                pos_weight,
-                logits - log_logits_2 - logits_clamped,
             ),
         )
     ).sum()
@@ -395,9 +393,6 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
         if v_target is None:
             v_target = g.new_full((), 0).expand(N, C)
     share_logits = torch.sigmoid(logits)
-    if needs[0]:
-        logits_clamped = logits.clamp(min=0)
-        log_logits_2 = torch.log1p(torch.exp(torch.add(logits, logits_clamped, alpha=-2)))
     if needs[1]:
         choice_logits = (logits >= 0).to(g.dtype)
         dg_target_term_2 = -g * v_target * weight
@@ -408,16 +403,16 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, needs) ->
     if needs[0]:
         v_loss = -(
             weight * torch.addcmul(
-                v_logits * torch.addcmul(
+                v_target * torch.addcmul(
+                    torch.nn.functional.softplus(logits, threshold=40),
+                    pos_weight,
+                    torch.nn.functional.logsigmoid(logits),
+                ),
+                v_logits,
+                torch.addcmul(
                     pos_weight * target,
                     share_logits,
                     torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                ),
-                v_target,
-                torch.addcmul(
-                    log_logits_2 + logits_clamped,
-                    pos_weight,
-                    logits - log_logits_2 - logits_clamped,
                 ),
             )
         ).sum()
@@ -510,7 +505,8 @@ class BCEWithLogitsSumFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = BCEWithLogitsSumGradient.apply(
+            gradients = _applied(
+                BCEWithLogitsSumGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -745,6 +741,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _spread(tensor, shape):

@@ -83,10 +83,43 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
+
+    return called
+
+
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
 
     return called
 
@@ -97,7 +130,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
     if _in_plain_torch():
-        return bilinear_atoms(x1, x2, weight, bias).y
+        return bilinear_atoms(x1, x2, weight, bias).y.to(x1.dtype)
     dtype, N_dims, x1, x2, weight, bias = _arguments(x1, x2, weight, bias)
     if torch._C._are_functorch_transforms_active():
         apply = BilinearTransformed.apply
@@ -572,6 +605,7 @@ class BilinearFunction(torch.autograd.Function):
         return (result.y, result.through)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -594,7 +628,8 @@ class BilinearFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = BilinearGradient.apply(
+            gradients = _applied(
+                BilinearGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -636,6 +671,7 @@ class BilinearGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -806,3 +842,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -88,7 +88,7 @@ def cosine_embedding(
     """
     _without_gradient("target", target)
     if _in_plain_torch():
-        return cosine_embedding_atoms(x1, x2, target, margin, eps).loss
+        return cosine_embedding_atoms(x1, x2, target, margin, eps).loss.to(x1.dtype)
     dtype, _, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     if torch._C._are_functorch_transforms_active():
         apply = CosineEmbeddingTransformed.apply
@@ -677,7 +677,8 @@ class CosineEmbeddingFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = CosineEmbeddingGradient.apply(
+            gradients = _applied(
+                CosineEmbeddingGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dloss,
@@ -906,3 +907,11 @@ def _number(name, value) -> float:
         f"cosine_embedding: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -89,7 +89,7 @@ def cosine_embedding_none(
     """
     _without_gradient("target", target)
     if _in_plain_torch():
-        return cosine_embedding_none_atoms(x1, x2, target, margin, eps).losses
+        return cosine_embedding_none_atoms(x1, x2, target, margin, eps).losses.to(x1.dtype)
     dtype, N_dims, x1, x2, target, margin, eps = _arguments(x1, x2, target, margin, eps)
     if torch._C._are_functorch_transforms_active():
         apply = CosineEmbeddingNoneTransformed.apply
@@ -617,7 +617,8 @@ class CosineEmbeddingNoneFunction(torch.autograd.Function):
         elif dlosses is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = CosineEmbeddingNoneGradient.apply(
+            gradients = _applied(
+                CosineEmbeddingNoneGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dlosses,
@@ -838,3 +839,11 @@ def _number(name, value) -> float:
         f"cosine_embedding_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

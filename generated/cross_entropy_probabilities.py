@@ -86,7 +86,12 @@ def cross_entropy_probabilities(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return cross_entropy_probabilities_atoms(logits, target, weight, label_smoothing).loss
+        return cross_entropy_probabilities_atoms(
+            logits,
+            target,
+            weight,
+            label_smoothing,
+        ).loss.to(logits.dtype)
     dtype, _, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
@@ -674,7 +679,8 @@ class CrossEntropyProbabilitiesFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = CrossEntropyProbabilitiesGradient.apply(
+            gradients = _applied(
+                CrossEntropyProbabilitiesGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -925,3 +931,11 @@ def _number(name, value) -> float:
         f"cross_entropy_probabilities: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

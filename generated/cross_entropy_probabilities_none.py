@@ -86,7 +86,12 @@ def cross_entropy_probabilities_none(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return cross_entropy_probabilities_none_atoms(logits, target, weight, label_smoothing).losses
+        return cross_entropy_probabilities_none_atoms(
+            logits,
+            target,
+            weight,
+            label_smoothing,
+        ).losses.to(logits.dtype)
     dtype, S_dims, logits, target, weight, label_smoothing = _arguments(
         logits, target, weight, label_smoothing,
     )
@@ -608,7 +613,8 @@ class CrossEntropyProbabilitiesNoneFunction(torch.autograd.Function):
         elif dlosses is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = CrossEntropyProbabilitiesNoneGradient.apply(
+            gradients = _applied(
+                CrossEntropyProbabilitiesNoneGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -864,3 +870,11 @@ def _number(name, value) -> float:
         f"cross_entropy_probabilities_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -79,6 +79,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch._C._functorch import TransformType
+from torch._subclasses import FakeTensor
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -94,7 +95,14 @@ def cross_entropy_z_loss(
     """
     _without_gradient("weight", weight)
     if _in_plain_torch():
-        return cross_entropy_z_loss_atoms(logits, labels, weight, label_smoothing, z_weight, ignore_index).loss
+        return cross_entropy_z_loss_atoms(
+            logits,
+            labels,
+            weight,
+            label_smoothing,
+            z_weight,
+            ignore_index,
+        ).loss.to(logits.dtype)
     dtype, _, logits, labels, weight, label_smoothing, z_weight, ignore_index = _arguments(
         logits, labels, weight, label_smoothing, z_weight, ignore_index,
     )
@@ -947,7 +955,8 @@ class CrossEntropyZLossFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = CrossEntropyZLossGradient.apply(
+            gradients = _applied(
+                CrossEntropyZLossGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -1241,18 +1250,30 @@ def _number(name, value) -> float:
 
 
 def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():
+    """``tensor`` with ``source`` added, in place unless there is a batch."""
+    if _batched(source):
         return tensor.scatter_add(along, index, source)
     return tensor.scatter_add_(along, index, source)
 
 
 def _all_count(label, ignored, *lengths) -> bool:
-    """Whether no label is ignored and all are in range; False where a GPU would have to wait."""
+    """Whether no label is ignored and all are in range; False where a GPU would have to wait, and
+    without data.
+    """
     if not label.numel() or label.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    if isinstance(label, FakeTensor):
         return False
     low, high = (bound.item() for bound in label.aminmax())
     return 0 <= low and high < min(lengths, default=math.inf) and not low <= ignored <= high
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _whole(name, value) -> int:
@@ -1265,13 +1286,26 @@ def _whole(name, value) -> int:
 
 
 def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
+    data.
+    """
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
         while torch._C._functorch.is_functorch_wrapped_tensor(index):
             index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
+        if isinstance(index, FakeTensor):
+            return
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
             last = min(lengths) - 1
             raise IndexError(f"cross_entropy_z_loss: {name} holds {wrong}, outside of 0 .. {last}")
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -61,7 +61,7 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return elu_atoms(x, alpha).y
+        return elu_atoms(x, alpha).y.to(x.dtype)
     dtype, N_dims, x, alpha = _arguments(x, alpha)
     if torch._C._are_functorch_transforms_active():
         apply = EluTransformed.apply
@@ -233,7 +233,7 @@ class EluFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = EluGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(EluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -406,3 +406,11 @@ def _number(name, value) -> float:
         f"elu: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -47,6 +47,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch._C._functorch import TransformType
+from torch._subclasses import FakeTensor
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -58,7 +59,7 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     Shapes: index (*N,), table (V, E).
     """
     if _in_plain_torch():
-        return embedding_atoms(index, table).y
+        return embedding_atoms(index, table).y.to(table.dtype)
     dtype, N_dims, index, table = _arguments(index, table)
     if torch._C._are_functorch_transforms_active():
         apply = EmbeddingTransformed.apply
@@ -241,7 +242,7 @@ class EmbeddingFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = EmbeddingGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(EmbeddingGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (None, gradients[0])
@@ -355,11 +356,15 @@ def _in_plain_torch(*tensors) -> bool:
 
 
 def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
+    data.
+    """
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
         while torch._C._functorch.is_functorch_wrapped_tensor(index):
             index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
+        if isinstance(index, FakeTensor):
+            return
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -431,7 +436,24 @@ def _merged(first, last, *tensors) -> list:
 
 
 def _index_added(tensor, index, source):
-    """``tensor`` with the rows of ``source`` added, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():
+    """``tensor`` with the rows of ``source`` added, in place unless there is a batch."""
+    if _batched(source):
         return tensor.index_add(0, index, source)
     return tensor.index_add_(0, index, source)
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -58,7 +58,7 @@ def entropy(probs: Tensor) -> Tensor:
     Shapes: probs (*N, C).
     """
     if _in_plain_torch():
-        return entropy_atoms(probs).uncertainty
+        return entropy_atoms(probs).uncertainty.to(probs.dtype)
     dtype, N_dims, probs = _arguments(probs)
     if torch._C._are_functorch_transforms_active():
         apply = EntropyTransformed.apply
@@ -253,7 +253,8 @@ class EntropyFunction(torch.autograd.Function):
         if duncertainty is None:
             return (None,) * 1
         elif torch.is_grad_enabled() and not _in_plain_torch(duncertainty):
-            gradients = EntropyGradient.apply(
+            gradients = _applied(
+                EntropyGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 duncertainty,
@@ -425,3 +426,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

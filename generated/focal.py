@@ -83,7 +83,7 @@ def focal(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2)
     Shapes: logits (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return focal_atoms(logits, target, alpha, gamma).loss
+        return focal_atoms(logits, target, alpha, gamma).loss.to(logits.dtype)
     dtype, _, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     if torch._C._are_functorch_transforms_active():
         apply = FocalTransformed.apply
@@ -372,11 +372,7 @@ def focal_jvp(
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
-    logits_clamped = logits.clamp(max=0)
-    losses_entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
-        - logits_clamped
-    )
+    losses_entropies_again_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again_again = torch.addcmul(
         1 - losses_probs_again_again * target,
         1 - losses_probs_again_again,
@@ -481,11 +477,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         if alpha >= 0
         else g.new_full((N,), 1)
     )
-    logits_clamped = logits.clamp(max=0)
-    losses_entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
-        - logits_clamped
-    )
+    losses_entropies_again_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again_again = torch.addcmul(
         1 - losses_probs_again_again * target,
         1 - losses_probs_again_again,
@@ -683,7 +675,7 @@ class FocalFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = FocalGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(FocalGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None, None)
@@ -864,3 +856,11 @@ def _number(name, value) -> float:
         f"focal: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

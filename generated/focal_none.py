@@ -80,7 +80,7 @@ def focal_none(logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float
     Shapes: logits (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return focal_none_atoms(logits, target, alpha, gamma).losses
+        return focal_none_atoms(logits, target, alpha, gamma).losses.to(logits.dtype)
     dtype, N_dims, logits, target, alpha, gamma = _arguments(logits, target, alpha, gamma)
     if torch._C._are_functorch_transforms_active():
         apply = FocalNoneTransformed.apply
@@ -344,11 +344,7 @@ def focal_none_jvp(
         if alpha >= 0
         else v_logits.new_full((N,), 1)
     )
-    logits_clamped = logits.clamp(max=0)
-    entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
-        - logits_clamped
-    )
+    entropies_again_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again_again = torch.addcmul(
         1 - probs_again_again * target,
         1 - probs_again_again,
@@ -448,11 +444,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, needs) -> tuple
         if alpha >= 0
         else g.new_full((N,), 1)
     )
-    logits_clamped = logits.clamp(max=0)
-    entropies_again_again = (
-        torch.addcmul(torch.log1p(torch.exp(2 * logits_clamped - logits)), logits, 1 - target)
-        - logits_clamped
-    )
+    entropies_again_again = logits * (1 - target) - torch.nn.functional.logsigmoid(logits)
     losses_term_again_again = torch.addcmul(
         1 - probs_again_again * target,
         1 - probs_again_again,
@@ -642,7 +634,13 @@ class FocalNoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = FocalNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
+            gradients = _applied(
+                FocalNoneGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None, None)
@@ -829,3 +827,11 @@ def _number(name, value) -> float:
         f"focal_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -69,6 +69,7 @@ At the edges:
 
 from __future__ import annotations
 
+import functools
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -81,6 +82,39 @@ from torch.autograd import forward_ad
 HALF = (torch.float16, torch.bfloat16)
 
 
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
+
+    return called
+
+
 def group_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, *, groups: int,
     eps: float = 1e-05,
@@ -90,7 +124,7 @@ def group_norm(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return group_norm_atoms(x, gain, bias, groups, eps).y
+        return group_norm_atoms(x, gain, bias, groups, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, groups, eps = _arguments(x, gain, bias, groups, eps)
     if torch._C._are_functorch_transforms_active():
         apply = GroupNormTransformed.apply
@@ -427,9 +461,11 @@ def group_norm_jvp(
             )
         ).flatten(1, 2)
         + (
-            (
-                v_gain.unflatten(0, (groups, K))[:, :, None]
-                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            torch.addcmul(
+                v_gain.unflatten(0, (groups, K))[:, :, None],
+                sum_v_x_xhat * inv_std / K / S,
+                gain.unflatten(0, (groups, K))[:, :, None],
+                value=-1,
             ) * xhat
         ).flatten(1, 2)
         + v_bias[:, None]
@@ -546,9 +582,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
                 )
             ).flatten(1, 2)
             + (
-                (
-                    v_gain.unflatten(0, (groups, K))[:, :, None]
-                    - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+                torch.addcmul(
+                    v_gain.unflatten(0, (groups, K))[:, :, None],
+                    sum_v_x_xhat * inv_std / K / S,
+                    gain.unflatten(0, (groups, K))[:, :, None],
+                    value=-1,
                 ) * xhat
             ).flatten(1, 2)
             + v_bias[:, None]
@@ -568,9 +606,11 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
     if needs[3]:
         c_xhat = torch.addcmul(
-            (
-                v_gain.unflatten(0, (groups, K))[:, :, None]
-                - sum_v_x_xhat * gain.unflatten(0, (groups, K))[:, :, None] * inv_std / K / S
+            torch.addcmul(
+                v_gain.unflatten(0, (groups, K))[:, :, None],
+                sum_v_x_xhat * inv_std / K / S,
+                gain.unflatten(0, (groups, K))[:, :, None],
+                value=-1,
             ) * g.unflatten(1, (groups, K)),
             g_x_sum * inv_std / K / S,
             v_x.unflatten(1, (groups, K)),
@@ -760,6 +800,7 @@ class GroupNormFunction(torch.autograd.Function):
         return (result.y, result.inv_std, result.xhat)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -776,7 +817,8 @@ class GroupNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = GroupNormGradient.apply(
+            gradients = _applied(
+                GroupNormGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -819,6 +861,7 @@ class GroupNormGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -978,6 +1021,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

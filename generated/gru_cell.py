@@ -139,10 +139,43 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
+
+    return called
+
+
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
 
     return called
 
@@ -156,7 +189,7 @@ def gru_cell(
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
     if _in_plain_torch():
-        return gru_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y
+        return gru_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -1217,6 +1250,7 @@ class GRUCellFunction(torch.autograd.Function):
         return (result.y, result.proposed, result.reset, result.update, result.candidate)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -1239,7 +1273,8 @@ class GRUCellFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = GRUCellGradient.apply(
+            gradients = _applied(
+                GRUCellGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -1283,6 +1318,7 @@ class GRUCellGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -1478,9 +1514,26 @@ def _merged(first, last, *tensors) -> list:
 
 
 def _added_at(tensor, along, place, source):
-    """``tensor`` with ``source`` added at one place, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():  # there select_scatter is silently wrong
+    """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
+    if _batched(source):  # there select_scatter is silently wrong
         index = torch.tensor([place], device=tensor.device)
         return tensor.index_add(along, index, source.unsqueeze(along))
     tensor.select(along, place).add_(source)
     return tensor
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -59,7 +59,7 @@ def hinge_sum(x: Tensor, target: Tensor) -> Tensor:
     """
     _without_gradient("target", target)
     if _in_plain_torch():
-        return hinge_sum_atoms(x, target).loss
+        return hinge_sum_atoms(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = HingeSumTransformed.apply
@@ -242,7 +242,7 @@ class HingeSumFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = HingeSumGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(HingeSumGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -434,3 +434,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -64,7 +64,7 @@ def huber(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return huber_atoms(x, target, delta).loss
+        return huber_atoms(x, target, delta).loss.to(x.dtype)
     dtype, _, x, target, delta = _arguments(x, target, delta)
     if torch._C._are_functorch_transforms_active():
         apply = HuberTransformed.apply
@@ -336,7 +336,7 @@ class HuberFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = HuberGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(HuberGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None)
@@ -513,3 +513,11 @@ def _number(name, value) -> float:
         f"huber: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -65,7 +65,7 @@ def huber_none(x: Tensor, target: Tensor, delta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return huber_none_atoms(x, target, delta).losses
+        return huber_none_atoms(x, target, delta).losses.to(x.dtype)
     dtype, N_dims, x, target, delta = _arguments(x, target, delta)
     if torch._C._are_functorch_transforms_active():
         apply = HuberNoneTransformed.apply
@@ -309,7 +309,13 @@ class HuberNoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = HuberNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
+            gradients = _applied(
+                HuberNoneGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None)
@@ -492,3 +498,11 @@ def _number(name, value) -> float:
         f"huber_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -100,7 +100,7 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
@@ -114,7 +114,7 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
     Shapes: queries (N, D), keys (N, D).
     """
     if _in_plain_torch():
-        return info_nce_atoms(queries, keys, temperature).loss
+        return info_nce_atoms(queries, keys, temperature).loss.to(queries.dtype)
     dtype, queries, keys, temperature = _arguments(queries, keys, temperature)
     if torch._C._are_functorch_transforms_active():
         apply = InfoNCETransformed.apply
@@ -714,7 +714,7 @@ class InfoNCEFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = InfoNCEGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(InfoNCEGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None)
@@ -894,3 +894,11 @@ def _number(name, value) -> float:
         f"info_nce: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

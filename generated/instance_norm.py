@@ -86,7 +86,7 @@ def instance_norm(
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return instance_norm_atoms(x, gain, bias, eps).y
+        return instance_norm_atoms(x, gain, bias, eps).y.to(x.dtype)
     dtype, S_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     if torch._C._are_functorch_transforms_active():
         apply = InstanceNormTransformed.apply
@@ -575,7 +575,8 @@ class InstanceNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = InstanceNormGradient.apply(
+            gradients = _applied(
+                InstanceNormGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -774,6 +775,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

@@ -63,7 +63,7 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
     Shapes: p (*N, C), q (*N, C).
     """
     if _in_plain_torch():
-        return js_div_atoms(p, q).loss
+        return js_div_atoms(p, q).loss.to(p.dtype)
     dtype, _, p, q = _arguments(p, q)
     if torch._C._are_functorch_transforms_active():
         apply = JSDivTransformed.apply
@@ -376,7 +376,7 @@ class JSDivFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = JSDivGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(JSDivGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -539,3 +539,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -60,7 +60,7 @@ def kl_div(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return kl_div_atoms(x, target).loss
+        return kl_div_atoms(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivTransformed.apply
@@ -305,7 +305,7 @@ class KLDivFunction(torch.autograd.Function):
         if dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = KLDivGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(KLDivGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -468,3 +468,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

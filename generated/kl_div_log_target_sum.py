@@ -68,7 +68,7 @@ def kl_div_log_target_sum(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return kl_div_log_target_sum_atoms(x, target).loss
+        return kl_div_log_target_sum_atoms(x, target).loss.to(x.dtype)
     dtype, _, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivLogTargetSumTransformed.apply
@@ -305,7 +305,8 @@ class KLDivLogTargetSumFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = KLDivLogTargetSumGradient.apply(
+            gradients = _applied(
+                KLDivLogTargetSumGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dloss,
@@ -474,3 +475,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

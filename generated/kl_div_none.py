@@ -60,7 +60,7 @@ def kl_div_none(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return kl_div_none_atoms(x, target).losses
+        return kl_div_none_atoms(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = KLDivNoneTransformed.apply
@@ -281,7 +281,13 @@ class KLDivNoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = KLDivNoneGradient.apply(ctx.needs_input_grad, ctx.numbers, dlosses, *saved)
+            gradients = _applied(
+                KLDivNoneGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dlosses,
+                *saved,
+            )
         else:
             gradients = _backward(dlosses, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -450,3 +456,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

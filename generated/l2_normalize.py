@@ -69,7 +69,7 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return l2_normalize_atoms(x, eps).y
+        return l2_normalize_atoms(x, eps).y.to(x.dtype)
     dtype, N_dims, x, eps = _arguments(x, eps)
     if torch._C._are_functorch_transforms_active():
         apply = L2NormalizeTransformed.apply
@@ -318,7 +318,7 @@ class L2NormalizeFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = L2NormalizeGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(L2NormalizeGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -492,3 +492,11 @@ def _number(name, value) -> float:
         f"l2_normalize: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

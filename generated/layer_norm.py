@@ -85,7 +85,7 @@ def layer_norm(
     Shapes: x (*N, C), gain (C,), bias (C,).
     """
     if _in_plain_torch():
-        return layer_norm_atoms(x, gain, bias, eps).y
+        return layer_norm_atoms(x, gain, bias, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, bias, eps = _arguments(x, gain, bias, eps)
     if torch._C._are_functorch_transforms_active():
         apply = LayerNormTransformed.apply
@@ -400,7 +400,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
     if needs[3]:
         c_xhat = torch.addcmul(
-            g * (v_gain - sum_v_x_xhat * gain * inv_std / C),
+            g * torch.addcmul(v_gain, sum_v_x_xhat * inv_std / C, gain, value=-1),
             g_x_sum * inv_std / C,
             v_x,
             value=-1,
@@ -538,7 +538,8 @@ class LayerNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = LayerNormGradient.apply(
+            gradients = _applied(
+                LayerNormGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -737,6 +738,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

@@ -59,7 +59,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return leaky_relu_atoms(x, negative_slope).y
+        return leaky_relu_atoms(x, negative_slope).y.to(x.dtype)
     dtype, N_dims, x, negative_slope = _arguments(x, negative_slope)
     if torch._C._are_functorch_transforms_active():
         apply = LeakyReluTransformed.apply
@@ -230,7 +230,7 @@ class LeakyReluFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = LeakyReluGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(LeakyReluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -403,3 +403,11 @@ def _number(name, value) -> float:
         f"leaky_relu: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

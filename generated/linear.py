@@ -67,7 +67,7 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
@@ -81,7 +81,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
     if _in_plain_torch():
-        return linear_atoms(x, weight, bias).y
+        return linear_atoms(x, weight, bias).y.to(x.dtype)
     dtype, N_dims, x, weight, bias = _arguments(x, weight, bias)
     if torch._C._are_functorch_transforms_active():
         apply = LinearTransformed.apply
@@ -347,7 +347,8 @@ class LinearFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = LinearGradient.apply(
+            gradients = _applied(
+                LinearGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -543,3 +544,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

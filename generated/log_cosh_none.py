@@ -61,7 +61,7 @@ def log_cosh_none(x: Tensor, target: Tensor) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return log_cosh_none_atoms(x, target).losses
+        return log_cosh_none_atoms(x, target).losses.to(x.dtype)
     dtype, N_dims, x, target = _arguments(x, target)
     if torch._C._are_functorch_transforms_active():
         apply = LogCoshNoneTransformed.apply
@@ -265,7 +265,8 @@ class LogCoshNoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = LogCoshNoneGradient.apply(
+            gradients = _applied(
+                LogCoshNoneGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dlosses,
@@ -439,3 +440,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -120,10 +120,43 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
+
+    return called
+
+
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
 
     return called
 
@@ -138,7 +171,7 @@ def lstm_cell(
     bias_hh (P,).
     """
     if _in_plain_torch():
-        return lstm_cell_atoms(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y
+        return lstm_cell_atoms(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -1269,6 +1302,7 @@ class LSTMCellFunction(torch.autograd.Function):
         return (result.y, result.i, result.f, result.g, result.o, result.shown)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dy, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -1291,7 +1325,8 @@ class LSTMCellFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 7
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = LSTMCellGradient.apply(
+            gradients = _applied(
+                LSTMCellGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -1336,6 +1371,7 @@ class LSTMCellGradient(torch.autograd.Function):
         ctx.save_for_backward(dy, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dy, *saved = ctx.saved_tensors
         if ctx.plain:
@@ -1488,8 +1524,8 @@ def _restored(tensor, place, sizes):
 
 
 def _added_at(tensor, along, place, source):
-    """``tensor`` with ``source`` added at one place, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():  # there select_scatter is silently wrong
+    """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
+    if _batched(source):  # there select_scatter is silently wrong
         index = torch.tensor([place], device=tensor.device)
         return tensor.index_add(along, index, source.unsqueeze(along))
     tensor.select(along, place).add_(source)
@@ -1541,3 +1577,20 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -86,7 +86,7 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
@@ -103,7 +103,7 @@ def masked_attention(
     """
     _without_gradient("mask", mask)
     if _in_plain_torch():
-        return masked_attention_atoms(query, key, value, mask, scale).y
+        return masked_attention_atoms(query, key, value, mask, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, mask, scale = _arguments(query, key, value, mask, scale)
     if torch._C._are_functorch_transforms_active():
         apply = MaskedAttentionTransformed.apply
@@ -626,7 +626,13 @@ class MaskedAttentionFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 5
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = MaskedAttentionGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(
+                MaskedAttentionGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], gradients[2], None, None)
@@ -850,6 +856,14 @@ def _number(name, value) -> float:
         f"masked_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _spread(tensor, shape):

@@ -62,7 +62,7 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     """
     _without_gradient("mask", mask)
     if _in_plain_torch():
-        return masked_softmax_atoms(x, mask).y
+        return masked_softmax_atoms(x, mask).y.to(x.dtype)
     dtype, N_dims, x, mask = _arguments(x, mask)
     if torch._C._are_functorch_transforms_active():
         apply = MaskedSoftmaxTransformed.apply
@@ -281,7 +281,13 @@ class MaskedSoftmaxFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = MaskedSoftmaxGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(
+                MaskedSoftmaxGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dy,
+                *saved,
+            )
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -459,6 +465,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _as_number(name, tensor, dtype):

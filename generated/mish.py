@@ -60,7 +60,7 @@ def mish(x: Tensor) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return mish_atoms(x).y
+        return mish_atoms(x).y.to(x.dtype)
     dtype, N_dims, x = _arguments(x)
     if torch._C._are_functorch_transforms_active():
         apply = MishTransformed.apply
@@ -183,10 +183,7 @@ def mish_jvp(v_x: Tensor, x: Tensor) -> Tensor:
     if len(N_dims) != 1:
         v_x, x = _merged(0, 0, v_x, x)
     share_x = torch.sigmoid(x)
-    x_clamped = x.clamp(min=0)
-    gate_again_again = torch.tanh(
-        x_clamped + torch.log1p(torch.exp(torch.add(x, x_clamped, alpha=-2)))
-    )
+    gate_again_again = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     g_x_term_again = 1 - gate_again_again ** 2
     v_y = v_x * torch.addcmul(gate_again_again, g_x_term_again * share_x, x)
     return _restored(v_y, 0, N_dims).to(dtype)
@@ -220,10 +217,7 @@ def _behind(v_x, g, x, needs) -> tuple:
     if v_x is None:
         v_x = g.new_full((), 0).expand(N)
     share_x = torch.sigmoid(x)
-    x_clamped = x.clamp(min=0)
-    gate_again_again = torch.tanh(
-        x_clamped + torch.log1p(torch.exp(torch.add(x, x_clamped, alpha=-2)))
-    )
+    gate_again_again = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     g_x_term_again = 1 - gate_again_again ** 2
     if needs[0]:
         v_y = v_x * torch.addcmul(gate_again_again, g_x_term_again * share_x, x)
@@ -255,7 +249,7 @@ class MishFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 1
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = MishGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(MishGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0],)
@@ -416,3 +410,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

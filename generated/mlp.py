@@ -102,6 +102,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch._C._functorch import TransformType
+from torch._subclasses import FakeTensor
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -113,10 +114,43 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
+
+    return called
+
+
+class _TakenApart(torch.overrides.TorchFunctionMode):
+    """flatten, unflatten and einsum as the operations that they are made of."""
+
+    made_of = {
+        Tensor.flatten: torch.ops.aten.flatten.using_ints,
+        Tensor.unflatten: torch.ops.aten.unflatten.int,
+    }
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.einsum:
+            return torch.ops.aten.einsum.default.decompose(args[0], args[1:])
+        if function in self.made_of:
+            return self.made_of[function].decompose(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _for_batches(backward):
+    """The backward, for batches of gradients too (is_grads_batched): torch's vmap of these has no
+    rule for what is made of other operations.
+    """
+
+    @functools.wraps(backward)
+    def called(ctx, *gradients):
+        given = [g for g in gradients if g is not None]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.compiler.is_compiling() or not any(map(batched, given)):
+            return backward(ctx, *gradients)
+        with _TakenApart():
+            return backward(ctx, *gradients)
 
     return called
 
@@ -131,7 +165,7 @@ def mlp(
     (H,), bnbias (H,).
     """
     if _in_plain_torch():
-        return mlp_atoms(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps).loss
+        return mlp_atoms(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps).loss.to(C.dtype)
     dtype, contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps = _arguments(
         contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps,
     )
@@ -942,6 +976,7 @@ class MLPFunction(torch.autograd.Function):
         )
 
     @staticmethod
+    @_for_batches
     def backward(ctx, dloss, *cotangents):
         saved = ctx.saved_tensors
         if any(c is not None for c in cotangents):
@@ -955,7 +990,7 @@ class MLPFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 10
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = MLPGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(MLPGradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (
@@ -990,6 +1025,7 @@ class MLPGradient(torch.autograd.Function):
         ctx.save_for_backward(dloss, *saved)
 
     @staticmethod
+    @_for_batches
     def backward(ctx, *vectors):
         dloss, *saved = ctx.saved_tensors
         gradients = _behind(*vectors, dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad[2 :])
@@ -1127,11 +1163,15 @@ def _in_plain_torch(*tensors) -> bool:
 
 
 def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
+    data.
+    """
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
         while torch._C._functorch.is_functorch_wrapped_tensor(index):
             index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
+        if isinstance(index, FakeTensor):
+            return
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -1184,17 +1224,25 @@ def _single(*tensors) -> list:
 
 
 def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():
+    """``tensor`` with ``source`` added, in place unless there is a batch."""
+    if _batched(source):
         return tensor.scatter_add(along, index, source)
     return tensor.scatter_add_(along, index, source)
 
 
 def _index_added(tensor, index, source):
-    """``tensor`` with the rows of ``source`` added, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():
+    """``tensor`` with the rows of ``source`` added, in place unless there is a batch."""
+    if _batched(source):
         return tensor.index_add(0, index, source)
     return tensor.index_add_(0, index, source)
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:
@@ -1205,3 +1253,12 @@ def _number(name, value) -> float:
         f"mlp: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -77,7 +77,7 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     Shapes: x (*N, C), gain (C,).
     """
     if _in_plain_torch():
-        return rms_norm_atoms(x, gain, eps).y
+        return rms_norm_atoms(x, gain, eps).y.to(x.dtype)
     dtype, N_dims, x, gain, eps = _arguments(x, gain, eps)
     if torch._C._are_functorch_transforms_active():
         apply = RMSNormTransformed.apply
@@ -249,7 +249,11 @@ def rms_norm_jvp(v_x: Tensor, v_gain: Tensor, x: Tensor, gain: Tensor, inv_rms: 
         v_x, x, inv_rms = _merged(0, -1, v_x, x, inv_rms)
     C = v_x.shape[1]
     sum_v_x_x = (v_x * x).sum(1, keepdim=True)
-    v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
+    v_y = inv_rms * torch.addcmul(
+        gain * v_x,
+        x,
+        torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
+    )
     return _restored(v_y, 0, N_dims).to(dtype)
 
 
@@ -300,10 +304,14 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
         g_x_sum = (g_xhat * x).sum(1, keepdim=True)
     sum_v_x_x = (v_x * x).sum(1, keepdim=True)
     if needs[0]:
-        v_y = inv_rms * torch.addcmul(gain * v_x, x, v_gain - sum_v_x_x * gain * inv_rms ** 2 / C)
+        v_y = inv_rms * torch.addcmul(
+            gain * v_x,
+            x,
+            torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
+        )
     if needs[1]:
         c_x = inv_rms * torch.addcmul(
-            g * (v_gain - sum_v_x_x * gain * inv_rms ** 2 / C),
+            g * torch.addcmul(v_gain, sum_v_x_x * inv_rms ** 2 / C, gain, value=-1),
             g_x_sum * inv_rms ** 2 / C,
             v_x,
             value=-1,
@@ -433,7 +441,8 @@ class RMSNormFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = RMSNormGradient.apply(
+            gradients = _applied(
+                RMSNormGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -624,6 +633,14 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _number(name, value) -> float:

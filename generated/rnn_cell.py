@@ -80,7 +80,7 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
@@ -97,7 +97,7 @@ def rnn_cell(
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
     if _in_plain_torch():
-        return rnn_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y
+        return rnn_cell_atoms(x, h, weight_ih, weight_hh, bias_ih, bias_hh).y.to(x.dtype)
     dtype, N_dims, x, h, weight_ih, weight_hh, bias_ih, bias_hh = _arguments(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh,
     )
@@ -533,7 +533,8 @@ class RNNCellFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 6
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = RNNCellGradient.apply(
+            gradients = _applied(
+                RNNCellGradient,
                 ctx.plain,
                 ctx.needs_input_grad,
                 ctx.numbers,
@@ -761,3 +762,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

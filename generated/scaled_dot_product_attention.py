@@ -84,7 +84,7 @@ def _uncast(function):
     @functools.wraps(function)
     def called(*args, **kwargs):
         device = next(a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        if not torch.is_autocast_enabled(device):
+        if device == "meta" or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
@@ -100,7 +100,7 @@ def scaled_dot_product_attention(
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
     if _in_plain_torch():
-        return scaled_dot_product_attention_atoms(query, key, value, scale).y
+        return scaled_dot_product_attention_atoms(query, key, value, scale).y.to(query.dtype)
     dtype, B_dims, query, key, value, scale = _arguments(query, key, value, scale)
     if torch._C._are_functorch_transforms_active():
         apply = ScaledDotProductAttentionTransformed.apply
@@ -575,7 +575,8 @@ class ScaledDotProductAttentionFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 4
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = ScaledDotProductAttentionGradient.apply(
+            gradients = _applied(
+                ScaledDotProductAttentionGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dy,
@@ -785,3 +786,11 @@ def _number(name, value) -> float:
         f"scaled_dot_product_attention: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -64,7 +64,7 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return smooth_l1_atoms(x, target, beta).loss
+        return smooth_l1_atoms(x, target, beta).loss.to(x.dtype)
     dtype, _, x, target, beta = _arguments(x, target, beta)
     if torch._C._are_functorch_transforms_active():
         apply = SmoothL1Transformed.apply
@@ -346,7 +346,7 @@ class SmoothL1Function(torch.autograd.Function):
         if dloss is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = SmoothL1Gradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(SmoothL1Gradient, ctx.needs_input_grad, ctx.numbers, dloss, *saved)
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1], None)
@@ -523,3 +523,11 @@ def _number(name, value) -> float:
         f"smooth_l1: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

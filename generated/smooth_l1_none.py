@@ -65,7 +65,7 @@ def smooth_l1_none(x: Tensor, target: Tensor, beta: float = 1) -> Tensor:
     Shapes: x (*N,), target (*N,).
     """
     if _in_plain_torch():
-        return smooth_l1_none_atoms(x, target, beta).losses
+        return smooth_l1_none_atoms(x, target, beta).losses.to(x.dtype)
     dtype, N_dims, x, target, beta = _arguments(x, target, beta)
     if torch._C._are_functorch_transforms_active():
         apply = SmoothL1NoneTransformed.apply
@@ -315,7 +315,8 @@ class SmoothL1NoneFunction(torch.autograd.Function):
         if dlosses is None:
             return (None,) * 3
         elif torch.is_grad_enabled() and not _in_plain_torch(dlosses):
-            gradients = SmoothL1NoneGradient.apply(
+            gradients = _applied(
+                SmoothL1NoneGradient,
                 ctx.needs_input_grad,
                 ctx.numbers,
                 dlosses,
@@ -503,3 +504,11 @@ def _number(name, value) -> float:
         f"smooth_l1_none: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -51,6 +51,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch._C._functorch import TransformType
+from torch._subclasses import FakeTensor
 from torch.autograd import forward_ad
 
 HALF = (torch.float16, torch.bfloat16)
@@ -62,7 +63,7 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
     Shapes: logits (N, C), labels (N,).
     """
     if _in_plain_torch():
-        return softmax_nll_atoms(logits, labels).loss
+        return softmax_nll_atoms(logits, labels).loss.to(logits.dtype)
     dtype, logits, labels = _arguments(logits, labels)
     if torch._C._are_functorch_transforms_active():
         apply = SoftmaxNLLTransformed.apply
@@ -339,7 +340,13 @@ class SoftmaxNLLFunction(torch.autograd.Function):
         elif dloss is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dloss):
-            gradients = SoftmaxNLLGradient.apply(ctx.needs_input_grad, ctx.numbers, dloss, *saved)
+            gradients = _applied(
+                SoftmaxNLLGradient,
+                ctx.needs_input_grad,
+                ctx.numbers,
+                dloss,
+                *saved,
+            )
         else:
             gradients = _backward(dloss, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -455,11 +462,15 @@ def _in_plain_torch(*tensors) -> bool:
 
 
 def _in_range(name, index, *lengths) -> None:
-    """IndexError outside of an axis; a GPU, which would have to wait, is not asked."""
+    """IndexError outside of an axis; not asked are a GPU, which would have to wait, and what has no
+    data.
+    """
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if lengths and index.numel() and on_cpu:
         while torch._C._functorch.is_functorch_wrapped_tensor(index):
             index = torch._C._functorch.get_unwrapped(index)  # under vmap all of them at once
+        if isinstance(index, FakeTensor):
+            return
         low, high = (bound.item() for bound in index.aminmax())
         if low < 0 or high >= min(lengths):
             wrong = low if low < 0 else high
@@ -512,7 +523,24 @@ def _single(*tensors) -> list:
 
 
 def _scatter_added(tensor, along, index, source):
-    """``tensor`` with ``source`` added, in place where no transform is active."""
-    if torch._C._are_functorch_transforms_active():
+    """``tensor`` with ``source`` added, in place unless there is a batch."""
+    if _batched(source):
         return tensor.scatter_add(along, index, source)
     return tensor.scatter_add_(along, index, source)
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _batched(tensor) -> bool:
+    """Whether it may be a batch of tensors, which nothing that is none holds in place."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)

@@ -62,7 +62,7 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
     Shapes: x (*N,).
     """
     if _in_plain_torch():
-        return softplus_atoms(x, beta).y
+        return softplus_atoms(x, beta).y.to(x.dtype)
     dtype, N_dims, x, beta = _arguments(x, beta)
     if torch._C._are_functorch_transforms_active():
         apply = SoftplusTransformed.apply
@@ -240,7 +240,7 @@ class SoftplusFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = SoftplusGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(SoftplusGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -415,3 +415,11 @@ def _number(name, value) -> float:
         f"softplus: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

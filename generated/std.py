@@ -68,7 +68,7 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
     Shapes: x (*N, C).
     """
     if _in_plain_torch():
-        return std_atoms(x, correction).y
+        return std_atoms(x, correction).y.to(x.dtype)
     dtype, N_dims, x, correction = _arguments(x, correction)
     if torch._C._are_functorch_transforms_active():
         apply = StdTransformed.apply
@@ -340,7 +340,7 @@ class StdFunction(torch.autograd.Function):
         elif dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = StdGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(StdGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers)
         return (gradients[0], None)
@@ -516,3 +516,11 @@ def _number(name, value) -> float:
         f"std: {name} must be a number, got {type(value).__name__}; it has no gradient,"
         " so a tensor is to be passed as the number that it holds: .item()"
     )
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -61,7 +61,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
     Shapes: gate (*N,), x (*N,).
     """
     if _in_plain_torch():
-        return swiglu_atoms(gate, x).y
+        return swiglu_atoms(gate, x).y.to(gate.dtype)
     dtype, N_dims, gate, x = _arguments(gate, x)
     if torch._C._are_functorch_transforms_active():
         apply = SwigluTransformed.apply
@@ -283,7 +283,7 @@ class SwigluFunction(torch.autograd.Function):
         if dy is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dy):
-            gradients = SwigluGradient.apply(ctx.needs_input_grad, ctx.numbers, dy, *saved)
+            gradients = _applied(SwigluGradient, ctx.needs_input_grad, ctx.numbers, dy, *saved)
         else:
             gradients = _backward(dy, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -446,3 +446,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

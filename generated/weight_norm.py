@@ -69,7 +69,7 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
     Shapes: v (H, *K), g (H,).
     """
     if _in_plain_torch():
-        return weight_norm_atoms(v, g).w
+        return weight_norm_atoms(v, g).w.to(v.dtype)
     dtype, K_dims, v, g = _arguments(v, g)
     if torch._C._are_functorch_transforms_active():
         apply = WeightNormTransformed.apply
@@ -322,7 +322,7 @@ class WeightNormFunction(torch.autograd.Function):
         elif dw is None:
             return (None,) * 2
         elif torch.is_grad_enabled() and not _in_plain_torch(dw):
-            gradients = WeightNormGradient.apply(ctx.needs_input_grad, ctx.numbers, dw, *saved)
+            gradients = _applied(WeightNormGradient, ctx.needs_input_grad, ctx.numbers, dw, *saved)
         else:
             gradients = _backward(dw, *saved, *ctx.numbers, needs=ctx.needs_input_grad)
         return (gradients[0], gradients[1])
@@ -486,3 +486,11 @@ def _merged(first, last, *tensors) -> list:
             tensor = tensor.reshape(shape)
         merged.append(tensor)
     return merged
+
+
+def _applied(function, *arguments):
+    """``function.apply``, which looks at its signature first; needed is that by transforms alone."""
+    if torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
+        return function.apply(*arguments)
+    arguments = torch._functorch.utils.unwrap_dead_wrappers(arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)

@@ -16,26 +16,36 @@ from derive.reading.operations.vocabulary import BUILTINS, FILLS, OPERATIONS
 DEFINITIONS = {
     name: forward_from(name).definition for name in ("batch_norm", "softmax_nll", "linear", "mlp")
 }
-SECONDS = 1.0
+SECONDS, ATTEMPTS = 1.0, 3
 
 
 def answer(text: str, name: str = "batch_norm", let=None):
-    """What the reader answers, within its time: that of its own thread, without the collection of
-    what other tests have left behind.
+    """What the reader answers, within its time. An answer that comes late is asked for again: a
+    machine may be busy with something else, a text that takes long takes long each time.
+    """
+    for _ in range(ATTEMPTS):
+        result, spent = answer_and_time(text, name, let or {})
+        if spent < SECONDS:
+            return result
+    raise AssertionError(f"{spent:.2f} s for {text[:200]!r}")
+
+
+def answer_and_time(text: str, name: str, let: dict):
+    """What the reader answers, and the time of its own thread, without the collection of what other
+    tests have left behind.
     """
     definition = DEFINITIONS[name]
     gc.disable()
     start = time.thread_time()
     try:
-        result = read(text, definition, definition.differentiable[0], let or {})
+        result = read(text, definition, definition.differentiable[0], let)
     except NotUnderstood as error:
         result = error
         assert "\x1b" not in str(error) and len(str(error)) < 20_000
     finally:
         spent = time.thread_time() - start
         gc.enable()
-    assert spent < SECONDS, f"{spent:.2f} s for {text[:200]!r}"
-    return result
+    return result, spent
 
 
 DOUBLED = "a = dy*x + 1\n" + "a = a*a + x\n" * 60

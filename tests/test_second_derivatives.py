@@ -23,8 +23,6 @@ from generated.softmax import softmax, softmax_atoms
 from generated.softmax_nll import softmax_nll, softmax_nll_atoms
 
 everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
-# Of these backwards torch has no batch of gradients: einsum, flatten, unflatten under its old vmap.
-NO_BATCH = {"bilinear", "group_norm", "gru_cell", "lstm_cell"}
 
 
 def drawn(*shape, seed=0):
@@ -181,8 +179,6 @@ def test_transforms_of_transforms_are_those_of_the_statements(emitted):
 
 @everything
 def test_a_batch_of_gradients_is_that_of_the_statements(emitted):
-    if str(emitted) in NO_BATCH:
-        pytest.skip("torch has no batching rule for what the backward calls")
     found = []
     for function in (emitted.function, emitted.through_atoms):
         arguments = emitted.leaves(seed=3)
@@ -200,6 +196,30 @@ def test_a_batch_of_gradients_is_that_of_the_statements(emitted):
         if batch.requires_grad:
             (again,) = torch.autograd.grad(batch.square().sum(), leaf, materialize_grads=True)
         found.append((batch, again))
+    alike(*found)
+
+
+@everything
+def test_a_batch_of_second_derivatives_is_that_of_the_statements(emitted):
+    found = []
+    for function in (emitted.function, emitted.through_atoms):
+        arguments = emitted.leaves(seed=3)
+        inputs = [arguments[name] for name in emitted.inputs]
+        total = function(**arguments).square().sum()
+        gradients = torch.autograd.grad(total, inputs, create_graph=True, materialize_grads=True)
+        gradients = [gradient for gradient in gradients if gradient.requires_grad]
+        generator = torch.Generator().manual_seed(6)
+        vectors = [torch.rand(2, *g.shape, generator=generator, dtype=g.dtype) for g in gradients]
+        how = {"retain_graph": True, "materialize_grads": True}
+        if function == emitted.function:
+            again = torch.autograd.grad(gradients, inputs, vectors, is_grads_batched=True, **how)
+        else:
+            rows = [
+                torch.autograd.grad(gradients, inputs, one, **how)
+                for one in zip(*vectors, strict=True)
+            ]
+            again = [torch.stack(pair) for pair in zip(*rows, strict=True)]
+        found.append(again)
     alike(*found)
 
 
@@ -500,6 +520,43 @@ def test_tensors_without_data():
     labels = torch.zeros(4, dtype=torch.int64, device="meta")
     (gradient,) = torch.autograd.grad(softmax_nll(x, labels), x, create_graph=True)
     assert torch.autograd.grad(gradient.sum(), x)[0].shape == (4, 3)
+
+
+@everything
+def test_tensors_without_data_have_derivatives_of_every_function(emitted):
+    for device in ("fake", "meta"):
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            arguments = {
+                name: value if not isinstance(value, torch.Tensor) else mode.from_tensor(value)
+                for name, value in emitted.leaves(seed=3).items()
+            }
+        if device == "meta":
+            arguments = {
+                name: value
+                if not isinstance(value, torch.Tensor)
+                else value.detach().to("meta").requires_grad_(name in emitted.inputs)
+                for name, value in emitted.leaves(seed=3).items()
+            }
+        leaf = arguments[emitted.inputs[0]]
+        (gradient,) = torch.autograd.grad(
+            emitted.function(**arguments).sum(), leaf, create_graph=True
+        )
+        assert gradient.shape == leaf.shape
+        if gradient.requires_grad:
+            again = torch.autograd.grad(gradient.sum(), leaf, materialize_grads=True)
+            assert again[0].shape == leaf.shape
+
+
+@everything
+def test_forward_mode_keeps_the_format(emitted):
+    arguments, name = emitted.arguments(seed=3, dtype=torch.bfloat16), emitted.inputs[0]
+
+    def of(tensor):
+        return emitted.function(**{**arguments, name: tensor})
+
+    x = arguments[name]
+    for tensor in torch.func.jvp(of, (x,), (torch.ones_like(x),)):
+        assert tensor.dtype == of(x).dtype == torch.bfloat16
 
 
 def test_only_what_is_asked_for_is_computed_behind_the_backward():

@@ -8,6 +8,7 @@ import pytest
 from evaluate import Numbers, close
 from sympy import Expr, Symbol
 
+import derive
 from derive.commands.main import main
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, axes_of, ordered
@@ -280,6 +281,18 @@ def test_an_expression_that_reads_the_upstream_gradient_is_about_the_first_input
     mine = check_second("softmax_nll", product.replace("g*", "up*"), let={"up": "dloss"})
     assert mine.right and mine.answers[0].name == "dlogits"
     assert check_second("softmax", "y*v - g_x*0 - y*Sum(v*y, C)", of="jvp").right
+
+
+def test_one_door_has_both_orders():
+    assert derive.check("softmax", "y*(dy - Sum(dy*y, C))", order=1).right
+    assert derive.check("softmax", "y*(dy - Sum(dy*y, C))").right
+    assert derive.check("softmax", DOUBLE, order=2).right
+    assert derive.check("softmax", TANGENT, order=2).right
+    with pytest.raises(QuestionError, match="names are"):
+        derive.check("softmax", TANGENT, order=1)
+    for order in (0, 3, True, "2", None):
+        with pytest.raises(QuestionError, match="there are orders 1 and 2"):
+            derive.check("softmax", TANGENT, order=order)
 
 
 def test_a_missing_factor_and_a_missing_term_are_told():

@@ -19,13 +19,13 @@ from codegen.cli import gradform
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
 from derive.commands.main import main
-from derive.formulas.unicode import unicode_formula
+from derive.formulas.unicode import unicode_formula, words_of
 from derive.language.symbols import tensors_in
 from derive.presentation import document_of
 from derive.presentation.derivations import TOGETHER
 from derive.presentation.document import Derivation, Equations, Group, Matrix
 from derive.presentation.paths import paths_to
-from derive.presentation.terminal import rendered, words_of
+from derive.presentation.terminal import rendered
 from derive.running.writing import MARK
 
 ROOT = Path(__file__).resolve().parents[1]

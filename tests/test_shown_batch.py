@@ -8,11 +8,11 @@ from sympy import I, Integer, Max, Rational
 import derive
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.mathml import mathml
+from derive.formulas.unicode import words_of
 from derive.presentation import document_of
 from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import Equations, Matrix, Prose
 from derive.presentation.small import small_batches
-from derive.presentation.terminal import words_of
 from derive.proving.small_batch import LargestOf
 
 FORWARDS = told_apart()

@@ -11,9 +11,9 @@ import codegen.trace
 from codegen.cli import gradform
 from codegen.trace import doors, doors_after
 from derive.derivation import stages
+from derive.formulas.unicode import words_of
 from derive.language.errors import UnprovedError
 from derive.presentation.document import Code, Prose
-from derive.presentation.terminal import words_of
 from derive.proving.proof import prove
 from derive.proving.proved import Proved
 

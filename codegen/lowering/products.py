@@ -49,25 +49,37 @@ def lowered_product(lowering: Lowering, e: Mul, frame, picked) -> Value:
     denominators = [lowering.value(f, frame, picked) for f in ordered_factors(below)]
     one = Number(Fraction(1))  # what a one-hot is, read at its own label
     numerators = sorted((v for v in numerators if v != one), key=lambda v: len(axes_in(v)))
+    if not lowering.rounds_as_autograd:
+        numerators = _together(numerators)
     if lowering.rounds_as_autograd:
         numerators, denominators = _one_number(numerators, denominators)
     factors = _in_order(numerators or [one], denominators)
     return Times(tuple(factors), dims=broadcast(v.dims for v, _ in factors))
 
 
+def _together(values: list[Value]) -> list[Value]:
+    """Those along the same axes next to each other: together they are no larger than one."""
+    along = [(len(axes_in(v)), axes_in(v)) for v in values]
+    return [
+        values[i]
+        for i in sorted(range(len(values)), key=lambda i: (along[i][0], along.index(along[i])))
+    ]
+
+
 def _in_order(numerators: list[Value], denominators: list[Value]) -> list[tuple[Value, bool]]:
     """The factors from left to right, each with True where it divides: at the first of them that is
-    along all of its axes, if what follows is larger; else at the end.
+    along all of its axes, if what follows makes it larger; else at the end.
     """
     factors: list[tuple[Value, bool]] = []
+    met: frozenset = frozenset()
     for i, value in enumerate(numerators):
         factors.append((value, False))
         following = numerators[i + 1 :]
-        room = len(axes_in(following[0])) if following else None
+        met |= axes_in(value)
         ready = [
             d
             for d in denominators
-            if room is None or (axes_in(d) <= axes_in(value) and len(axes_in(value)) < room)
+            if not following or (axes_in(d) <= met and not axes_in(following[0]) <= met)
         ]
         if following and isinstance(value, Clamp):  # by its bound: the quotient is at most 1
             ready += [d for d in denominators if isinstance(d, Load) and d not in ready]

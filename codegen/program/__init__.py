@@ -128,6 +128,8 @@ class Program:
     the sizes of the inputs. ``broadcast`` are the arguments that are
     broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
     what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
+    ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
+    second derivatives, over the statements.
     """
 
     name: str
@@ -154,3 +156,4 @@ class Program:
     chain: Function
     second: Second | None = None
     plain: Plain | None = None
+    without_second: str = ""

@@ -46,15 +46,9 @@ def check(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> Verdict:
-    """Whether ``formula`` is the gradient of ``forward`` by its input ``of`` (the first one).
+    """Whether ``formula`` is the gradient of ``forward``: the first order of `derive.check`.
 
-    ``formula`` is one expression, in the project's notation or as torch code, or a backward of
-    several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
-    own names to those of the forward. Where an input may have any number of dimensions, the text is
-    read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
-    `QuestionError` for what was not understood.
-
-    Long: the arguments are those of the command, and all but two may be left out.
+    Long: the arguments are those of `derive.check`.
     """
     check_kinds(forward, formula, of, let)
     if not isinstance(forward, type):

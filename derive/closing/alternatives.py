@@ -22,7 +22,7 @@ from derive.closing.risks import divisors, preference
 from derive.closing.steps import Pairs, Record, Step
 from derive.language.choices import Compared, written_in
 from derive.language.nodes import ArgMax, ArrayNode, Max, Sum, along
-from derive.language.operations import is_evaluated
+from derive.language.operations import is_evaluated, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.language.traversal import everywhere
 from derive.values.naming import Value
@@ -38,6 +38,13 @@ class Rewriting:
     rule: str
     why: str
     rewrite: Callable[[Expr], Expr]
+
+
+@lru_cache(maxsize=8192)  # a search for names meets the same ones again
+def _in_place_of(value: Tensor, definition: Expr, e: Expr) -> Expr:
+    """``e`` with ``value`` written out."""
+    met = [t for t in tensors_in(e) if t.name == value.name]
+    return written_in(e, {t: along(definition, t) for t in met}) if met else e
 
 
 @lru_cache(maxsize=8192)
@@ -91,15 +98,12 @@ def _is_named_again(value: Tensor, pairs: Pairs, read: set[Tensor], knowledge: F
     if sum(times_read(e)[value] for _, e in pairs) < 2:
         return False
     again = computed_from(read, value, knowledge)
-    return again is not None and again.count_ops() > 1
+    return again is not None and operations_in(again) > 1
 
 
 def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
-    def rewrite(e: Expr) -> Expr:
-        met = [t for t in tensors_in(e) if t.name == value.name]
-        return written_in(e, {t: along(definition, t) for t in met}) if met else e
-
-    return Rewriting("unfold", f"{value} is cheaper to compute again than to save", rewrite)
+    why = f"{value} is cheaper to compute again than to save"
+    return Rewriting("unfold", why, lambda e: _in_place_of(value, definition, e))
 
 
 def _in_full(e: Expr, knowledge: Facts) -> Expr:
@@ -130,6 +134,7 @@ def _is_computed_again(
     return is_safe(e) and not chooses and not evaluated and not knowledge.centred_along(value)
 
 
+@lru_cache(maxsize=8192)
 def is_safe(e: Expr) -> bool:
     """Built of +, -, *, whole powers, division by constants, comparisons, and functions that are
     bounded: computed again, it is the same and finite.

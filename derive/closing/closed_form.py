@@ -174,24 +174,31 @@ def _spelled(chain: Chain, relations: Relations) -> Chain:
 
 
 def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
-    """Closed forms, each preferred to all before."""
-    best = None
+    """Closed forms, each preferred to all before.
+
+    Which names save something depends little on whether eliminations are made: the search without
+    them begins with the names that the search with them came to, and goes on where that is better.
+    """
+    best, kept = None, frozenset()
     for simplifier in simplifiers:
-        for form in _kept_ever_better(simplifier):
-            if best is None or form.preference < best.preference:
-                best = form
-                yield best
+        for form, names in _kept_ever_better(simplifier, kept):
+            if best is not None and not form.preference < best.preference:
+                break
+            best, kept = form, names
+            yield best
         if simplifier.eliminate and not simplifier.eliminated:
             return  # without eliminations it is the same
 
 
-def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
-    """Name or insert one adjoint after the other where that saves something, until none does; a
-    name for what would be written out in one place saves nothing.
+def _kept_ever_better(
+    simplifier: Simplifier, kept: frozenset[str]
+) -> Iterator[tuple[ClosedForm, frozenset[str]]]:
+    """From these names on, name or insert one adjoint after the other where that saves something,
+    until none does; a name for what would be written out in one place saves nothing.
     """
-    chain, kept = simplifier.spelled, frozenset()
+    chain = simplifier.spelled
     best = _finished(simplifier, kept)
-    yield best
+    yield best, kept
     candidates, places = _worth_trying(chain), _places(chain, best.by_name)
     in_vain = 0  # so many were tried since one saved something
     for name in cycle(candidates):
@@ -202,7 +209,7 @@ def _kept_ever_better(simplifier: Simplifier) -> Iterator[ClosedForm]:
             if form.preference < best.preference:
                 best, kept, in_vain = form, kept ^ {name}, 1
                 places = _places(chain, best.by_name)
-                yield best
+                yield best, kept
         if in_vain == len(candidates):
             return
 

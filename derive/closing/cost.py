@@ -26,7 +26,7 @@ from typing import NamedTuple
 from sympy import Add, Expr, Mul, exp, preorder_traversal
 
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Sum
-from derive.language.operations import is_contraction, is_evaluated
+from derive.language.operations import is_contraction, is_evaluated, operations_in
 from derive.language.symbols import Tensor, axes_of, tensors_in
 
 # The size of every axis: so long that one axis more outweighs many small reads.
@@ -100,7 +100,7 @@ def _measured(e: Expr) -> _Measured:
         tuple(read),
         sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node)),
         arithmetic(e),
-        int(e.count_ops()),
+        operations_in(e),
         tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED),
         frozenset(t.name for node in outermost_reductions(e) for t in tensors_in(node)),
         passes > 0 or e.has(OneHot),

@@ -14,7 +14,7 @@ from derive.closing.simplifying import Simplifier
 from derive.closing.steps import Record
 from derive.language.choices import written_in
 from derive.language.nodes import Reshaping, Sum, along, sums_in
-from derive.language.operations import is_contraction
+from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 
 LONGEST = 40  # operations of a gradient that is inserted into others; a longer one keeps its name
@@ -55,7 +55,7 @@ def draft_keeping(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
         e = _vanished(e, closed, adjoint, simplifier, record)
         closed[adjoint.name] = e
         wanted_whole = adjoint.name in contracted and _is_computed(e)
-        if e != 0 and (_has_contraction(e) or wanted_whole or e.count_ops() > LONGEST):
+        if e != 0 and (_has_contraction(e) or wanted_whole or operations_in(e) > LONGEST):
             keep.add(adjoint.name)
     return Draft(closed, frozenset(keep), record)
 

@@ -18,6 +18,7 @@ from derive.closing.steps import Fact, Record
 from derive.language.choices import written_in
 from derive.language.identity import Identity
 from derive.language.nodes import Sum
+from derive.language.operations import operations_in
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
 from derive.values.relations import Relations
 
@@ -74,7 +75,7 @@ class Facts:
             if e != node and self._is_simple(e, node):
                 return Fact(node, e, tuple(record.steps))
             unfolding = self._next_to_unfold(e)
-            if unfolding is None or e.count_ops() > LARGEST:
+            if unfolding is None or operations_in(e) > LARGEST:
                 return None
             definition = self.relations.unfolded(unfolding)
             after = written_in(e, {unfolding: definition})

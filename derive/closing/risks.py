@@ -17,6 +17,7 @@ from derive.closing.cost import Cost, cost_of
 from derive.formulas.text import formula
 from derive.language.choices import written_in
 from derive.language.nodes import along
+from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 from derive.values.naming import in_full
 from derive.values.relations import Relations
@@ -49,13 +50,8 @@ def _written_out(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> 
         met = [t for t in tensors_in(e) if t.name in known]
         e = written_in(e, {t: along(known[t.name], t) for t in met}) if met else e
         yield e
-        if tensor.name[1:] not in relations.position and _operations(e) <= LONGEST:
+        if tensor.name[1:] not in relations.position and operations_in(e) <= LONGEST:
             known[tensor.name] = e
-
-
-@lru_cache(maxsize=8192)
-def _operations(e: Expr) -> int:
-    return e.count_ops()
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:

@@ -17,7 +17,7 @@ from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
 from derive.language.nodes import OneHot, Reduction, Sum, sums_in
-from derive.language.operations import is_contraction
+from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
     Tensor,
@@ -214,7 +214,7 @@ def _repeats_named(
         repeated = [(e, n) for e, n in counts.items() if n > 1 and not isinstance(e, apart)]
         if not repeated:
             return statements
-        e, _ = max(repeated, key=lambda item: (item[0].count_ops(), item[0].sort_key()))
+        e, _ = max(repeated, key=lambda item: (operations_in(item[0]), item[0].sort_key()))
         axes = _axes_in_order(e, statements)
         name = _name_of(e, taken)
         taken.add(name)

@@ -31,6 +31,7 @@ from derive.closing.shares import with_other_shares
 from derive.closing.sharing import evaluated_once, shared
 from derive.closing.steps import Pairs, Record
 from derive.language.nodes import OneHot
+from derive.language.operations import operations_in
 from derive.language.symbols import Tensor
 from derive.language.traversal import everywhere
 
@@ -78,7 +79,7 @@ def _shortened(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Exp
     factors that cancel. A one-hot is worth more as a factor of a term, which an index replaces.
     """
     after = factored(e)
-    more = (arithmetic(after), after.count_ops()) > (arithmetic(e), e.count_ops())
+    more = (arithmetic(after), operations_in(after)) > (arithmetic(e), operations_in(e))
     return e if more or e.has(OneHot) else factored_out(e, target, record)
 
 

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from derive.checking.check import check
 from derive.checking.verdict import Verdict
 from derive.commands.order import add_order, order_of
 from derive.language.errors import QuestionError
-from derive.orders import FIRST, SECOND
-from derive.orders.check import check_second
+from derive.orders import SECOND
+from derive.orders.check import check
 from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.progress import told
@@ -85,10 +84,10 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 def _check(options: argparse.Namespace) -> int:
     try:
         limit = seconds_of(options.limit)
-        decide = check if order_of(options, SECOND) == FIRST else check_second
+        order = order_of(options, SECOND)
         text, source = _text(options)
         with told() as tell, limited(limit):
-            verdict = decide(
+            verdict = check(
                 options.name,
                 text,
                 options.of,
@@ -96,6 +95,7 @@ def _check(options: argparse.Namespace) -> int:
                 source,
                 lambda what: tell(f"{options.name}: {what}"),
                 limit,
+                order,
             )
             answer = _answer(verdict, options.json)
     except QuestionError as error:

@@ -65,12 +65,16 @@ def site_command(
     parser = argparse.ArgumentParser(prog=program, description=site_command.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME or FILE", help="others than all of them")
     parser.add_argument("--output", type=Path, default=Path("site"), metavar="DIR")
+    parser.add_argument(
+        "--playground", default="", metavar="ADDRESS", help="where every page leads to, beside it"
+    )
     add_force(parser)
     options = parser.parse_args(arguments)
-    return guarded(lambda: _site(options.names, options.output, options.force))
+    return guarded(lambda: _site(options))
 
 
-def _site(names: Sequence[str], folder: Path, force: bool) -> int:
+def _site(options: argparse.Namespace) -> int:
+    names, folder = options.names, options.output
     if folder.exists() and not folder.is_dir():
         raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
     from rich.progress import track
@@ -83,7 +87,7 @@ def _site(names: Sequence[str], folder: Path, force: bool) -> int:
     def progress(forwards):
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
-    files = write_site(folder, forwards, progress, force)
+    files = write_site(folder, forwards, progress, options.force, options.playground)
     sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
     return DONE
 

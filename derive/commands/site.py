@@ -14,7 +14,7 @@ from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read
 from derive.presentation.document import Document
-from derive.presentation.html import index, page
+from derive.presentation.html import Around, index, page
 from derive.presentation.sections import document_of
 from derive.running.writing import refuse, write_all
 
@@ -30,10 +30,12 @@ def write_site(
     forwards: Forwards,
     progress: Callable[[Forwards], Forwards] = iter,
     force: bool = False,
+    playground: str = "",
 ) -> list[Path]:
     """Derive every forward and write its page; returns the files, the index first.
 
     ``progress`` is handed the forwards and gives them back one by one, as a progress bar does.
+    ``playground`` is the address that every page leads to, if there is one.
     Raises `UnprovedError` where a forward is not proved and `QuestionError` where two would have
     the same page, the folder cannot be written or, without ``force``, something in it is not
     gradform's; nothing is written then.
@@ -49,13 +51,16 @@ def write_site(
     refuse([folder / file for file in (INDEX, *chosen)], REMEDY, files_read(), force)
     derived = progress(list(chosen.values()))
     documents = {f"{f.definition.snake}.html": document_of(derive(f)) for f in derived}
-    pages = pages_of(documents, "Gradients", ABOUT)
+    pages = pages_of(documents, "Gradients", ABOUT, playground)
     texts = {folder / file: text for file, text in pages.items()}
     write_all(texts, REMEDY, files_read(), force)
     return list(texts)
 
 
-def pages_of(documents: Mapping[str, Document], title: str, about: str) -> dict[str, str]:
+def pages_of(
+    documents: Mapping[str, Document], title: str, about: str, playground: str = ""
+) -> dict[str, str]:
     """The text of every page by the name of its file, the index first."""
-    pages = {file: page(document, INDEX, title) for file, document in documents.items()}
-    return {INDEX: index(documents, title, about)} | pages
+    around = Around(INDEX, title, playground)
+    pages = {file: page(document, around) for file, document in documents.items()}
+    return {INDEX: index(documents, title, about, Around(playground=playground))} | pages

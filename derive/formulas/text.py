@@ -16,6 +16,7 @@ from sympy.printing.str import StrPrinter
 
 from derive.language.kept_labels import kept_label
 from derive.language.nodes import Reduction
+from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, axes_of, is_number_or_size, tensors_in
 
 RELATIONS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}  # in the signs of a book
@@ -43,7 +44,7 @@ def term_order(term: Expr) -> tuple:
         len(Mul.make_args(term)) > 3,
         scalar,
         -len(axes_of(term)),
-        term.count_ops(),
+        operations_in(term),
         str(term),
     )
 

@@ -8,6 +8,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import RELATIONS, Formula
+from derive.formulas.words import Side, parts_of
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Tensor
 
@@ -19,6 +20,13 @@ SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "ArgMax": "argmax"}
 def unicode_formula(e: Expr) -> str:
     """``e`` on one line."""
     return _Unicode({"order": "none"}).doprint(e)
+
+
+def words_of(words: Side) -> str:
+    """Text, with formulas in the signs of a book."""
+    return "".join(
+        part if isinstance(part, str) else unicode_formula(part) for part in parts_of(words)
+    )
 
 
 class _Unicode(Formula):

@@ -1,8 +1,12 @@
-"""Which operations are more than arithmetic on entries."""
+"""Which operations an expression has, and which are more than arithmetic on entries."""
 
 from __future__ import annotations
 
-from sympy import Abs, Expr, Function, Piecewise, Pow, sign
+from functools import lru_cache
+
+from sympy import Abs, Add, Basic, E, Expr, Function, Mul, Piecewise, Pow, S, fraction, sign
+from sympy.core.function import _coeff_isneg
+from sympy.core.operations import LatticeOp
 
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import Sum
@@ -28,3 +32,33 @@ def is_contraction(e: Expr) -> bool:
         return False
     whole = axes_of(e.operand)
     return all(axes_of(factor) < whole for factor in e.operand.args)
+
+
+@lru_cache(maxsize=65536)  # expressions that are compared have most of their parts in common
+def operations_in(e: Basic) -> int:
+    """How many operations are written in ``e``: what SymPy's ``count_ops`` says of an expression in
+    our notation, part by part, so that each is counted once, however many expressions hold it.
+    """
+    if e.is_Rational:
+        return int(e.p < 0) + int(e.q != 1)
+    if isinstance(e, Add):
+        opposite = [_coeff_isneg(term) for term in e.args]
+        terms = (-t if minus else t for t, minus in zip(e.args, opposite, strict=True))
+        return len(opposite) - 1 + all(opposite) + sum(map(operations_in, terms))
+    own = 0
+    if isinstance(e, Mul):
+        if _coeff_isneg(e):
+            own, e = 1, e.as_two_terms()[1] if e.args[0] is S.NegativeOne else -e
+        above, below = fraction(e)
+        if above.is_Integer:
+            return own + 1 + int(above.p < 0) + operations_in(below)
+        if below is not S.One:
+            inside = 0 if below.is_Integer else operations_in(below)
+            return own + 1 + operations_in(above) + inside
+    if isinstance(e, Pow) and e.exp is S.NegativeOne:
+        return own + 1 + operations_in(e.base)
+    if isinstance(e, (Mul, LatticeOp)):
+        own += len(e.args) - 1
+    elif e is E or (e.args and (e.is_Pow or e.is_Function)):
+        own += 1
+    return own + sum(map(operations_in, e.args))

@@ -1,9 +1,9 @@
-"""Check a formula for second derivatives: of a double backward, or of a tangent (jvp).
+"""Check a formula for a gradient, or for second derivatives: a double backward, a tangent (jvp).
 
-They are the gradients of one more forward, the total of the gradients of the first (`in_the_inputs`
-of ``forwards.py``), and checked like those of any forward. What is said here is what the names of
-a text mean in it: the upstream gradient that arrives is ``g`` or goes by its name in the first
-order, the tangent is the gradient by it.
+The latter are the gradients of one more forward, the total of the gradients of the first
+(`in_the_inputs` of ``forwards.py``), and checked like those of any forward. What is said here is
+what the names of a text mean in it: the upstream gradient that arrives is ``g`` or goes by its name
+in the first order, the tangent is the gradient by it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,48 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from derive.checking.check import check as check_first
 from derive.checking.check import check_definition, check_kinds
 from derive.checking.verdict import Verdict
 from derive.derivation import derive
+from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
+from derive.orders import FIRST, SECOND
 from derive.orders.forwards import in_the_inputs
 from derive.orders.verdict import Said
 from derive.reading import NotUnderstood
 
 JVP, VECTOR = "jvp", "v"  # the tangent by its usual name, and the vector where there is but one
+
+
+def check(
+    forward: type[Forward] | str | Path,
+    formula: str,
+    of: str | None = None,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    order: int = FIRST,
+) -> Verdict:
+    """Whether ``formula`` is the gradient of ``forward`` by its input ``of`` (the first one), or
+    with ``order=2`` a second derivative of it (`check_second`).
+
+    ``formula`` is one expression, in the project's notation or as torch code, or a backward of
+    several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
+    own names to those of the forward. Where an input may have any number of dimensions, the text is
+    read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
+    `QuestionError` for what was not understood.
+
+    Long: the arguments are those of the command, and all but two may be left out.
+    """
+    orders = {FIRST: check_first, SECOND: check_second}
+    if isinstance(order, bool) or order not in orders:
+        raise QuestionError(f"order is {order!r}: there are orders 1 and 2", "pass order=2")
+    return orders[order](forward, formula, of, let, source, progress, limit)
 
 
 def check_second(

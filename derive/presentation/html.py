@@ -45,6 +45,9 @@ TEMPLATES = Environment(
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+PLAYGROUND = "Playground: derive and check your own"  # what a link to it says
+
+
 # What a template prints: text, which it escapes, and formulas.
 Sentence = list[str | Markup]
 
@@ -69,20 +72,37 @@ class Entry:
     about: Sentence
 
 
-def page(document: Document, home: str = "", back: str = "") -> str:
-    """The document as one HTML file; ``home`` is the address of the index, if there is one, and
-    ``back`` its title.
+@dataclass(frozen=True)
+class Around:
+    """Where else a page of a site leads: the address of the index and its title, and that of the
+    playground; empty where there is none.
     """
-    return _file("page", title=document.name, body=_article(document), home=home, back=back)
+
+    home: str = ""
+    back: str = ""
+    playground: str = ""
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """The addresses, each with its text."""
+        links = [(self.home, self.back), (self.playground, PLAYGROUND)]
+        return [link for link in links if link[0]]
 
 
-def index(documents: Mapping[str, Document], title: str, about: str) -> str:
+def page(document: Document, around: Around = Around()) -> str:
+    """The document as one HTML file."""
+    return _file("page", title=document.name, body=_article(document), around=around)
+
+
+def index(
+    documents: Mapping[str, Document], title: str, about: str, around: Around = Around()
+) -> str:
     """A page that leads to the others: ``documents`` by the name of their file."""
     entries = [
         Entry(file, document.name, _sentence(document.summary[0] if document.summary else ""))
         for file, document in documents.items()
     ]
-    return _file("index", title=title, about=about, entries=entries)
+    return _file("index", title=title, about=about, entries=entries, around=around)
 
 
 def fragment(document: Document) -> str:
@@ -90,6 +110,18 @@ def fragment(document: Document) -> str:
     the colour of the text around it.
     """
     return _file("fragment", body=_article(document))
+
+
+def parts(document: Document) -> tuple[tuple[str, str], ...]:
+    """The title of every section and what stands below it, for a page that arranges them itself;
+    ``style`` are the rules that it needs.
+    """
+    return tuple((s.title, _printable("\n".join(map(_block, s.blocks)))) for s in document.sections)
+
+
+def style() -> str:
+    """The stylesheet of all pages."""
+    return TEMPLATES.get_template("style.css.jinja").render()
 
 
 def _article(document: Document) -> Markup:
@@ -100,7 +132,10 @@ def _article(document: Document) -> Markup:
 
 
 def _file(template: str, **values) -> str:
-    text = TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values)
+    return _printable(TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values))
+
+
+def _printable(text: str) -> str:
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

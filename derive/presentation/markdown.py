@@ -13,6 +13,7 @@ from sympy import Basic
 
 from derive.formulas.latex import latex_formula
 from derive.formulas.latex_lines import width
+from derive.formulas.unicode import words_of
 from derive.formulas.words import Words, parts_of
 from derive.presentation.document import (
     Block,
@@ -27,7 +28,6 @@ from derive.presentation.document import (
     Prose,
 )
 from derive.presentation.paper import bracketed, entries, left_side, right_lines, side
-from derive.presentation.terminal import words_of
 from derive.running.writing import MARK
 
 ONE_LINE = 10**6  # letters of room: a cell of a table is never broken

@@ -7,13 +7,13 @@ that the closed form was found by, the facts those that it used, the matrices th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from sympy import Basic, Expr
 
 from derive.chain.chain import Adjoint
-from derive.closing.closed_form import ClosedForm
+from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.formulas.words import Words, joined
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import Definition
@@ -222,8 +222,12 @@ def _closed_form(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     form = proved.closed_form
     shown = [s for s in form.statements if s.tensor.name in wanted or s.of is None]
     yield Prose("The closed form, as it is computed:")
-    yield Equations(tuple(Equation(s.tensor, s.expression) for s in shown))
+    yield equations_of(shown)
     yield from divisors_explained(form.definition, shown)
+
+
+def equations_of(statements: Iterable[ClosedStatement]) -> Equations:
+    return Equations(tuple(Equation(s.tensor, s.expression) for s in statements))
 
 
 def _proof(proved: Proved) -> Iterator[Block]:

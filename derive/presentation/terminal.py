@@ -11,8 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from derive.formulas.unicode import unicode_formula
-from derive.formulas.words import Side, parts_of
+from derive.formulas.unicode import unicode_formula, words_of
 from derive.presentation.document import (
     Block,
     Code,
@@ -142,10 +141,3 @@ def _two_columns(lines: tuple[tuple[str, str], ...]) -> Table:
     for name, line in lines:
         table.add_row(Text(name), Text(line))
     return table
-
-
-def words_of(words: Side) -> str:
-    """Text, with formulas in the signs of a book."""
-    return "".join(
-        part if isinstance(part, str) else unicode_formula(part) for part in parts_of(words)
-    )

@@ -106,6 +106,7 @@ def _nodes(e: Basic) -> int:
     return 1 + sum(map(_nodes, e.args))
 
 
+@lru_cache(maxsize=8192)
 def _indicator(condition) -> Expr:
     """1 where the condition holds, else 0."""
     return Piecewise((1, condition), (0, True))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol
 
@@ -62,6 +63,12 @@ class IndexOfLargest(OverIndices, Expr):
         return Integer(0)
 
 
+@lru_cache(maxsize=8192)
+def _entry(name: str, indices: Index) -> Expr:
+    symbol = Symbol(name, real=True)
+    return IndexedBase(symbol)[indices] if indices else symbol
+
+
 @dataclass(frozen=True)
 class IndexedForward:
     """A forward with symbolic sizes in SymPy's own indexed notation; tensors in ``free`` are
@@ -99,9 +106,7 @@ class IndexedForward:
         return [(i, 1, size) for i, size in zip(index, self.sizes(axis), strict=True)]
 
     def entry(self, tensor: Tensor, at: Mapping[Axis, Index], part: str = "") -> Expr:
-        symbol = Symbol(f"{tensor.name}{part}", real=True)
-        indices = tuple(i for axis in tensor.axes for i in at[axis])
-        return IndexedBase(symbol)[indices] if indices else symbol
+        return _entry(f"{tensor.name}{part}", tuple(i for axis in tensor.axes for i in at[axis]))
 
     def computed(self, name: str, at: Mapping[Axis, Index]) -> Expr:
         return self.written(self.definition.by_name[name].expression, at)

@@ -27,6 +27,7 @@ from sympy import (
 )
 
 from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, is_number_or_size, tensors_in
 from derive.range.bounds import Bounds, Ranges, bounds
 from derive.zero.positive import is_positive
@@ -51,7 +52,7 @@ class Definitions:
                 return self.is_nonpositive(u + coefficient * (definition - node))
             for bound in self._bounds(node, below=bool(coefficient.is_negative)):
                 rest = expand(u - coefficient * (node - bound))
-                if rest.count_ops() < u.count_ops() and self.is_nonpositive(rest):
+                if operations_in(rest) < operations_in(u) and self.is_nonpositive(rest):
                     return True
         return False
 
@@ -140,7 +141,7 @@ def extremes_joined(e: Expr) -> Expr:
             values = [value for value, _ in node.args]
             other = extreme(*values, largest=False)
             joined = expand(e.xreplace({node: Add(*values) - other}))
-            if joined.count_ops() < e.count_ops():
+            if operations_in(joined) < operations_in(e):
                 e = joined
     return e
 

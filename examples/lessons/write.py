@@ -127,10 +127,11 @@ def in_markdown() -> dict[Path, str]:
     }
 
 
-def as_pages(folder: Path) -> dict[Path, str]:
-    """A page for every lesson, and an index."""
+def as_pages(folder: Path, playground: str = "") -> dict[Path, str]:
+    """A page for every lesson, and an index; they lead to the playground, if there is one."""
     by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
-    return {folder / file: text for file, text in pages_of(by_file, "Lessons", ABOUT).items()}
+    pages = pages_of(by_file, "Lessons", ABOUT, playground)
+    return {folder / file: text for file, text in pages.items()}
 
 
 def main(arguments=None) -> int:
@@ -138,13 +139,14 @@ def main(arguments=None) -> int:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     chosen.add_argument("--html", type=Path, metavar="DIR", help="write pages, and an index")
+    parser.add_argument("--playground", default="", metavar="ADDRESS", help="linked on each page")
     add_force(parser)
     options = parser.parse_args(arguments)
     return guarded(lambda: _write(options))
 
 
 def _write(options: argparse.Namespace) -> int:
-    texts = in_markdown() if options.html is None else as_pages(options.html)
+    texts = in_markdown() if options.html is None else as_pages(options.html, options.playground)
     if options.check:
         outdated = [path.name for path, text in texts.items() if current(path) != text]
         sys.stderr.write(f"out of date: {', '.join(outdated)}\n" if outdated else "")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from codegen.program import NUMBERS, Again, Function
 from codegen.targets.torch.pairs import Pairs
 from codegen.targets.torch.printed import Behind
+from codegen.targets.torch.statements import OverTheStatements
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple
 
 
-class DifferentiatedAgain(Pairs):
+class DifferentiatedAgain(OverTheStatements):
     """What autograd calls behind a backward, and behind that where a third order was asked for."""
 
     def behind_the_backward(self) -> tuple[Behind, ...]:
@@ -123,4 +124,4 @@ class DifferentiatedAgain(Pairs):
         known = "ctx.plain, " * (self.plain is not None)
         known += f"ctx.needs_input_grad[{k} :], ctx.numbers"
         arguments = f"{known}, {pair.vectors(self)}, {upstream}, *saved"
-        return [f"gradients = {self.program.title}Behind.apply({arguments})"]
+        return [f"gradients = _applied({self.program.title}Behind, {arguments})"]

@@ -116,6 +116,9 @@ class Arrays:
         operand, index = self.tight(value.operand), self.tight(value.index)
         if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
+        if not value.rowwise and not value.index.dims and len(value.operand.dims) == 1:
+            place = f"{index}.unsqueeze(0)"  # an index without dimensions cannot be batched
+            return f"{operand}.gather(0, {place}).squeeze(0)", ATOM
         if not value.rowwise:
             return f"{operand}[{self.text(value.index)}]", ATOM
         along = value.along

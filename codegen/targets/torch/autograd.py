@@ -11,6 +11,8 @@ from codegen.targets.torch.printed import Core, Differentiable, Transformed
 from codegen.targets.torch.wrapping import WITHIN, broken_at_its_place, in_tuple, unpacked, used
 from derive.notation.definition import IGNORE_INDEX
 
+COMPOSED = (".flatten(", ".unflatten(", "torch.einsum(")  # of other operations, so without a rule
+
 
 class Autograd(DifferentiatedAgain):
     """What autograd calls."""
@@ -19,7 +21,7 @@ class Autograd(DifferentiatedAgain):
         program = self.program
         forward, backward = program.forward, program.backward
         needs = backward.parameters[1:]
-        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS]
+        saved = [f"result.{p.name}" for p in needs if p.role not in NUMBERS] + self.kept
         numbers = [f"result.{p.name}" for p in needs if p.role in NUMBERS]
         places = {name: i for i, name in enumerate(backward.results)}
         gradients = [
@@ -33,15 +35,27 @@ class Autograd(DifferentiatedAgain):
             self.inputs,
             forward.results[0],
             backward.parameters[0].name,
-            tuple(broken(line, WITHIN) for line in self.plain_applied()),
+            tuple(broken(line, WITHIN) for line in [*self.kept_numbers(), *self.plain_applied()]),
             broken(f"ctx.save_for_backward({', '.join(saved)})", WITHIN),
             in_tuple(numbers),
             tuple(broken(line, WITHIN) for line in self.returned("result.")),
             tuple(broken_at_its_place(line) for line in self.called_back()),
             broken(f"return {in_tuple(gradients)}", WITHIN),
+            ("@_for_batches",) * self.composed,
             self.behind_the_backward(),
             self.transformed(),
+            self.over_statements(),
         )
+
+    @property
+    def composed(self) -> bool:
+        """Whether what comes back calls what torch has no batch of gradients for."""
+        second = self.program.second
+        functions = [self.program.backward]
+        functions += [] if second is None else [second.behind, second.pullback or second.behind]
+        lines = (line for function in functions for line in self.lines(function))
+        own = any(name in line for line in lines for name in COMPOSED)
+        return own or (self.plain is not None and self.plain.composed)
 
     def applied(self) -> list[str]:
         """Which function of autograd's is called."""
@@ -125,6 +139,8 @@ class Autograd(DifferentiatedAgain):
         """The gradients of the inputs, as it comes: with cotangents of what was saved, to be
         differentiated again, or as nearly always.
         """
+        if self.by_statements:
+            return self.called_back_by_statements()
         upstream = self.program.backward.parameters[0].name
         count = len(self.program.forward.parameters)
         lines = []
@@ -135,7 +151,7 @@ class Autograd(DifferentiatedAgain):
                 again = "any(c is not None for c in cotangents) and torch.is_grad_enabled()"
                 tensors = "*filter(torch.is_tensor, cotangents)"
                 lines += [f"if {again} and not _in_plain_torch({tensors}):"]
-                lines += [f"    gradients = {self.program.title}Pullback.apply({known})"]
+                lines += [f"    gradients = _applied({self.program.title}Pullback, {known})"]
             way = "elif" if self.third else "if"
             lines += [f"{way} any(c is not None for c in cotangents):"]
             lines += self.either(
@@ -151,7 +167,7 @@ class Autograd(DifferentiatedAgain):
         if self.any_order:
             known = "ctx.plain, " * (self.plain is not None) + "ctx.needs_input_grad, ctx.numbers"
             gradient = f"{self.program.title}Gradient"
-            lines += [f"    gradients = {gradient}.apply({known}, {upstream}, *saved)"]
+            lines += [f"    gradients = _applied({gradient}, {known}, {upstream}, *saved)"]
         else:
             lines += ["    raise NotImplementedError(_REFUSAL)"]
         lines += ["else:"]
@@ -198,7 +214,7 @@ class Autograd(DifferentiatedAgain):
             tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
         inputs = ", ".join(p.name for p in plain.forward.parameters)
         needs = plain.backward.parameters[1:]
-        saved = ", ".join(p.name for p in needs if p.role not in NUMBERS)
+        saved = ", ".join([*(p.name for p in needs if p.role not in NUMBERS), *self.kept])
         numbers = [p.name for p in needs if p.role in NUMBERS]
         results = in_tuple(plain.forward.results).removeprefix("(").removesuffix(")")
         return [

@@ -140,6 +140,14 @@ def _arguments(program: Program) -> list[str]:
 
 def _orders(program: Program) -> tuple[str, ...]:
     plain = f"{program.atoms.name}, which is plain torch"
+    if program.without_second:
+        return (
+            "Derivatives of any order: the first by the closed form, higher ones, and what "
+            "torch.func asks for, by autograd over the statements, for which the inputs are kept: "
+            f"second derivatives have no closed form here ({_safe(program.without_second)}). Under "
+            "torch.compile NotImplementedError where a gradient is asked for with "
+            "create_graph=True.",
+        )
     pairs = [program] if program.plain is None else [program, program.plain]
     if not all(pair.second for pair in pairs):
         return (

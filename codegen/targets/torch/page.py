@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from codegen.arguments import needed
+from codegen.program.steps import Fits
 from codegen.targets.torch.autograd import Autograd
+from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printed import Core, PrintedFunction
-from codegen.targets.torch.wrapping import typed, used, wrapped
+from codegen.targets.torch.wrapping import WITHIN, typed, used, wrapped
 
 
 class Page(Autograd):
@@ -16,9 +18,13 @@ class Page(Autograd):
         program = self.program
         printer, output = self.printer(program.forward), program.forward.results[0]
         layout = program.backward.parameters[0].layout
+        first = next(
+            s.name for s in program.forward.checks if isinstance(s, Fits) and s.kind == "first"
+        )
+        through = f"return {program.atoms.name}({self.inputs}).{output}.to({first}.dtype)"
         lines = [
             *(f'_without_gradient("{name}", {name})' for name in self.of_role("given")),
-            f"if _in_plain_torch():\n        return {program.atoms.name}({self.inputs}).{output}",
+            f"if {self.seen_through}:\n        {broken(through, WITHIN)}",
             self.prepared,
             *self.applied(),
             self.explained(f"{output} = {self.apply}({self.inputs})[0]"),

@@ -37,6 +37,17 @@ class Transformed:
 
 
 @dataclass(frozen=True)
+class OverStatements:
+    """What stands where autograd takes second derivatives, over the statements, as text."""
+
+    upstream: str
+    arguments: str
+    output: str
+    gradients: str
+    decorated: str
+
+
+@dataclass(frozen=True)
 class Differentiable:
     """What the `torch.autograd.Function` needs to know of the pair behind it, as text."""
 
@@ -49,8 +60,10 @@ class Differentiable:
     returned: tuple[str, ...]
     computed: tuple[str, ...]
     gradients: str
+    decorators: tuple[str, ...]
     behind: tuple[Behind, ...]
     transformed: tuple[Transformed, ...]
+    over_statements: tuple[OverStatements, ...]
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Printer(Checks, Arrays):
             return broken(f"{step.name} = _added_at({step.name}, {place})")
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
-        if isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
+        if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
             dims = (*dims[:at], Dim(dims[0].axis, one=True), *dims[at:])
             value = self.text(arrays.Expand(step.value.operand, dims=dims))
         else:

@@ -16,7 +16,7 @@ from codegen.targets.torch.page import Page
 from codegen.targets.torch.traffic import counts
 from derive.notation.definition import Definition
 
-DECORATORS = ("_uncast",)  # what stands before the functions
+DECORATORS = ("_uncast", "_for_batches")  # what stands before the functions
 TEMPLATES = Path(__file__).parent / "templates"
 CALLED = re.compile(r"(?<![\w.])_[a-z_]+\b")
 IMPORTS = {  # by what a text holds where it needs them
@@ -26,6 +26,7 @@ IMPORTS = {  # by what a text holds where it needs them
     "Real)": "from numbers import Real",
     "": "from typing import NamedTuple",
 }
+OF_TORCH = {"FakeTensor)": "from torch._subclasses import FakeTensor"}
 
 
 class TorchTarget:
@@ -70,6 +71,7 @@ class TorchTarget:
             title=title,
             documentation=documentation(program),
             imports=[line for part, line in IMPORTS.items() if part in text],
+            of_torch=[line for part, line in OF_TORCH.items() if part in text],
             decorators=decorators,
         )
         return head + body

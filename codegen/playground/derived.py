@@ -1,0 +1,133 @@
+"""A derivation, told piece by piece: what a reader waits for comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from codegen.build import Beside
+from codegen.driver import file_of, written
+from codegen.playground.question import Question
+from codegen.program import Program
+from codegen.quality import Traffic
+from codegen.targets import targets
+from derive.derivation import derive
+from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.forward import Forward
+from derive.notation.layout import shape
+from derive.orders import FIRST
+from derive.orders.second import SecondOrder, second_order
+from derive.orders.sections import document_of_second
+from derive.presentation.document import Document, Graph, Section
+from derive.presentation.html import parts
+from derive.presentation.markdown import markdown
+from derive.presentation.sections import CODE, FOUND, TITLES, document_of, equations_of
+from derive.proving.proved import Proved
+from derive.running.limits import Doing, limited
+
+# Beside what is proved, on the page and in every text that leaves it.
+NOT_RUN = "Proved; not run beside autograd, which needs torch: gradform on your own machine does."
+
+
+def told_of_derivation(
+    forward: type[Forward], question: Question, tell: Callable[..., None]
+) -> None:
+    doing = Doing(lambda what: tell("stage", what=what))
+    proved = derive(forward, doing, question.limit)
+    tell("parts", parts=_closed_form(proved))
+    doing("writing the code")
+    tell("parts", parts=_code(forward, proved, Beside()))
+    doing("showing the steps")
+    titles = [title for title in TITLES if title not in (FOUND, CODE)]
+    tell("parts", parts=_shown(document_of(proved, titles=titles)))
+    second = None
+    if question.order != FIRST:
+        second = _second(proved, question.limit, doing, tell)
+    doing("looking for what else there is to show")
+    with limited(question.limit):
+        document = document_of(proved)
+    if second is not None:
+        tell("parts", parts=_code(forward, proved, Beside(second)))
+        again = document_of_second(second)
+        document = replace(document, sections=(*document.sections, *again.sections))
+    tell("parts", parts=_shown(document) | {"markdown": markdown(document)})
+
+
+def _second(
+    proved: Proved, limit: float, doing: Doing, tell: Callable[..., None]
+) -> SecondOrder | None:
+    """None where it is not proved, which is said."""
+    try:
+        second = second_order(proved, doing, limit)
+    except UnprovedError as error:
+        tell("parts", parts={"second": f"Second derivatives are not proved. {error}"})
+        return None
+    tell("parts", parts={"second": f"Second derivatives: {second.summary}."})
+    return second
+
+
+def _closed_form(proved: Proved) -> dict[str, object]:
+    form = proved.closed_form
+    closed = Document("", (), (Section("", (equations_of(form.statements),)),))
+    ((_, page),) = parts(closed)
+    return {
+        "title": proved.definition.name,
+        "closed": page,
+        "latex": form._repr_latex_(),
+        "proof": f"{proved.summary[0].upper()}{proved.summary[1:]}.",
+        "every_size": proved.every_size,
+        "note": proved.cut_short,
+        "said": NOT_RUN,
+        "second": "",
+    }
+
+
+def _code(forward: type[Forward], proved: Proved, beside: Beside) -> dict[str, object]:
+    """The module, what it saves and what it costs; or why there is none."""
+    try:
+        program, text = written(forward, proved, beside)
+    except QuestionError as error:
+        return {"torch": "", "refused": f"{error.problem}. {error.remedy}"}
+    target = targets["torch"]
+    lines = target.backward_lines(program)
+    return {
+        "file": file_of(forward),
+        "torch": f"# {NOT_RUN}\n{text}",
+        "backward": "\n".join(lines.values()),
+        "refused": "",
+        "saved": [f"{p.name} {shape(p.layout)}" for p in program.backward.tensors[1:]],
+        "costs": _costs(program),
+    }
+
+
+def _costs(program: Program) -> list[tuple[str, str]]:
+    """What is counted, each with what it is."""
+    counts = targets["torch"].counts(program)
+    return [
+        ("a tensor of full size", counts.full),
+        ("reductions and products of the backward", ", ".join(counts.reductions) or "none"),
+        ("the forward reads and writes, of full size", _moved(counts.forward)),
+        ("the backward reads and writes, of full size", _moved(counts.backward)),
+        *[("may be infinite or NaN", words) for words in program.unsafe],
+    ]
+
+
+def _moved(traffic: Traffic) -> str:
+    kernel, lines = traffic.kernel, traffic.lines
+    return (
+        f"{kernel.reads} + {kernel.writes} as one kernel, {lines.reads} + {lines.writes} line by "
+        "line"
+    )
+
+
+def _shown(document: Document) -> dict[str, object]:
+    """The sections, and the picture by itself."""
+    picture, steps = [], []
+    for section in document.sections:
+        drawn = [block for block in section.blocks if isinstance(block, Graph)]
+        picture += drawn[: not picture]
+        others = tuple(block for block in section.blocks if block not in drawn)
+        steps.append(replace(section, blocks=others))
+    drawn = Document("", (), (Section("", tuple(picture)),))
+    ((_, page),) = parts(drawn)
+    return {"picture": page, "sections": parts(replace(document, sections=tuple(steps)))}

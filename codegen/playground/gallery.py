@@ -1,0 +1,20 @@
+"""The forwards that come with gradform, as texts to begin from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from derive.notation.library import list_forwards
+
+
+def gallery() -> list[dict[str, str]]:
+    """Of every forward its name, what it is, and the text of its file."""
+    return [
+        {
+            "name": forward.__name__,
+            "called": forward.definition.snake,
+            "about": " ".join(forward.definition.doc.split("\n\n")[0].split()),
+            "text": Path(forward.definition.place.file).read_text(encoding="utf-8"),
+        }
+        for forward in list_forwards()
+    ]
