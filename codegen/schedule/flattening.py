@@ -93,7 +93,8 @@ class Flat:
     """The nodes of a function in an order in which they can be computed. ``results`` says for each
     result what it is: the name of a node, an array, or a number.
 
-    ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label.
+    ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
+    ``parts`` are those of axes into which others were flattened.
     """
 
     arrays: tuple[Array, ...]
@@ -102,6 +103,7 @@ class Flat:
     layouts: Mapping[str, Layout]
     results: tuple[tuple[str, str], ...]
     picks: tuple[tuple[str, str], ...]
+    parts: Mapping[str, tuple[str, ...]]
 
 
 def flat(program: Program, function: Function) -> Flat:
@@ -147,6 +149,7 @@ class _Flattening:
             self.layouts,
             tuple(results),
             tuple(self.picks),
+            {axis: self.unflattened(axis) for axis in self.parts},
         )
 
     def _unknown(self, node):

@@ -18,7 +18,7 @@ from codegen.schedule.flattening import Flat, Node, Whole
 
 CHEAP = 8  # operations: what is read from memory or a row again in the place of being kept
 SWEEP = 0.25  # what a sweep costs beside what it moves, in arrays of full size
-LAST_AXIS = 1.02  # how much dearer a sweep is whose rows are pieces of lines of memory
+LAST_AXIS = 3.0  # how much dearer a sweep is whose rows are pieces of lines of memory
 LONG_ROW = 0.3  # what each axis more in a row costs, which may then be too long for a cache
 UNSHARED = 4.0  # how much dearer a sweep is that nothing is parallel in
 

@@ -82,6 +82,10 @@ class Expressions:
     def size(self, axis: str) -> str:
         return f"size_{self.sizes[axis]}"
 
+    def length(self, axis: str, parts: Mapping[str, tuple[str, ...]]) -> str:
+        """That of an axis, into which others may have been flattened."""
+        return " * ".join(map(self.size, parts.get(axis, (axis,))))
+
     # -- leaves ---------------------------------------------------------------
 
     def _number(self, e: Element) -> str:

@@ -41,7 +41,7 @@ class Loops:
 
     @contextmanager
     def block(self, head: str):
-        self.line(f"{head} {{")
+        self.line(f"{head} {{".lstrip())
         self.depth += 1
         yield
         self.depth -= 1
@@ -62,6 +62,11 @@ class Loops:
 
     def product(self, sizes: Sequence[str]) -> str:
         return " * ".join(sizes) if sizes else "1"
+
+    def array(self, kind: str, name: str, count: str, first: str = "0") -> None:
+        """Memory of its own, and a pointer to it: a compiler keeps that in a register."""
+        self.line(f"Scratch<{kind}> {name}_memory({count}, {first});")
+        self.line(f"{kind}* __restrict {name} = {name}_memory.entries;")
 
     # -- numbers --------------------------------------------------------------
 
@@ -92,13 +97,15 @@ class Loops:
         self.of = {node.name: node for nest in sweep.nests for node in nest.nodes}
         self.tile = sweep.parallel[-1] if sweep.tiles else None
         self.line(f"// {', '.join(n for n in sweep.stored)}")
+        places, at_hand = dict(self.print.places), dict(self.print.at_hand)
         with self.block(""):
             self.rows_counted()
             self.totals_declared()
-            with self.block(f"parallel(rows, work, threads, [&](int thread, {I64} begin, {I64} end)"):
+            with self.block(f"parallel(rows, work, threads, [=](int thread, {I64} begin, {I64} end)"):
                 self.thread()
             self.lines[-1] += ");"
             self.totals_added()
+        self.print.places, self.print.at_hand = places, at_hand
 
     def rows_counted(self) -> None:
         rows = self.current.parallel
@@ -125,20 +132,24 @@ class Loops:
         for node in self.partial:
             count = self.product([self.print.size(axis) for axis in node.axes])
             kind, first = ("double", "0") if node.kind == "sum" else ("Real", "-infinity")
-            self.line(f"Parts<{kind}> {node.name}_parts(threads, {count}, {first});")
+            self.array(kind, f"{node.name}_parts", f"threads * {count}", first)
 
     def totals_added(self) -> None:
         for node in self.partial:
-            self.line(f"{node.name}_parts.{node.kind}_into({named(node.name)});")
+            count = self.product([self.print.size(axis) for axis in node.axes])
+            parts, result = f"{node.name}_parts", named(node.name)
+            self.line(f"{node.kind}_of_parts({parts}, threads, {count}, {result});")
 
     def thread(self) -> None:
         for node in self.partial:
             kind = "double" if node.kind == "sum" else "Real"
-            self.line(f"{kind}* {node.name}_part = {node.name}_parts.of(thread);")
+            count = self.product([self.print.size(axis) for axis in node.axes])
+            part = f"{node.name}_parts + thread * {count}"
+            self.line(f"{kind}* __restrict {node.name}_part = {part};")
         blocks = [node for node in self.partial if self.is_added_by_entry(node)]
         for node in blocks:
             count = self.product([self.print.size(axis) for axis in node.axes])
-            self.line(f"Scratch<Real> {node.name}_block({count}, 0);")
+            self.array("Real", f"{node.name}_block", count)
         self.scratch_declared()
         with self.block(f"for ({I64} row = begin; row < end; ++row)"):
             self.row_indices()
@@ -150,7 +161,7 @@ class Loops:
             if blocks:
                 with self.block(f"if ((row - begin) % {ROWS} == {ROWS - 1} || row == end - 1)"):
                     for node in blocks:
-                        self.line(f"add_block({node.name}_block, {node.name}_part);")
+                        self.line(f"add_block({node.name}_block_memory, {node.name}_part);")
 
     def is_added_by_entry(self, node: Node) -> bool:
         """Whether a reduction over the rows has an entry for each entry of a row, and for nothing
@@ -201,11 +212,11 @@ class Loops:
                     continue
                 count = self.product(self.row_sizes(axes))
                 if node.name in self.current.kept:
-                    self.line(f"Scratch<Real> {node.name}({count}, 0);")
+                    self.array("Real", node.name, count)
                     self.print.places[node.name] = self.in_row(node, axes)
                 if node.kind == "sum":
-                    self.line(f"Scratch<Real> {node.name}_block({count}, 0);")
-                    self.line(f"Scratch<double> {node.name}_total({count}, 0);")
+                    self.array("Real", f"{node.name}_block", count)
+                    self.array("double", f"{node.name}_total", count)
 
     def in_row(self, node: Node, axes: Axes, name: str = ""):
         """An entry of what belongs to the row; from indices of all its axes, or of the row's."""
@@ -226,8 +237,11 @@ class Loops:
     def of_row(self, nest: Nest) -> None:
         """Values that the row has one of."""
         for node in nest.nodes:
-            self.line(f"const Real {node.name}_here = {self.print.real(node.value)};")
-            self.known_in_row(node)
+            if node.kind:
+                self.added(node, self.print.real(node.value))
+            else:
+                self.line(f"const Real {node.name}_here = {self.print.real(node.value)};")
+                self.known_in_row(node)
 
     def known_in_row(self, node: Node) -> None:
         self.store(node, f"{node.name}_here")
@@ -333,14 +347,14 @@ class Loops:
                     self.line(f"int {node.name}_unordered = 0;")
             elif node.name not in self.current.partial:
                 if node.kind == "sum":
-                    self.line(f"{node.name}_total.fill(0);")
+                    self.line(f"{node.name}_total_memory.fill(0);")
                 else:
                     self.filled(node)
 
     def filled(self, node: Node) -> None:
         axes = self.row_axes(node)
         if node.name in self.current.kept:
-            self.line(f"{node.name}.fill(-infinity);")
+            self.line(f"{node.name}_memory.fill(-infinity);")
             return
         self.over_row(node, axes, lambda place: f"{place} = -infinity;")
 
@@ -364,7 +378,7 @@ class Loops:
             if self.is_scalar(node, nest):
                 self.line(f"Real {node.name}_now = 0;")
             elif node.name not in self.current.partial:
-                self.line(f"{node.name}_block.fill(0);")
+                self.line(f"{node.name}_block_memory.fill(0);")
 
     def parts_ended(self, nest: Nest) -> None:
         for node in nest.nodes:
@@ -373,7 +387,7 @@ class Loops:
             if self.is_scalar(node, nest):
                 self.line(f"{node.name}_sum += {node.name}_now;")
             elif node.name not in self.current.partial:
-                self.line(f"add_block({node.name}_block, {node.name}_total);")
+                self.line(f"add_block({node.name}_block_memory, {node.name}_total);")
 
     def added(self, node: Node, text: str) -> None:
         """The value is put to what was found before, at the entry of the loops that run."""

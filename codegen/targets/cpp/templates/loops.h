@@ -8,6 +8,9 @@
 #include <new>
 #include <omp.h>
 
+// What a kernel answers.
+enum { DONE = 0, OUT_OF_RANGE = 1, NO_MEMORY = 2 };
+
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(GRADFORM_SCALAR)
 #define VECTOR __attribute__((simd("notinbranch")))
 #else
@@ -50,56 +53,45 @@ static inline int64_t smaller_size(int64_t a, int64_t b) { return a < b ? a : b;
 // An array for one thread.
 template <class Real> class Scratch {
 public:
-    Scratch(int64_t count, Real first) : count(count) {
+    Scratch(int64_t count, Real first) : Scratch(count) { fill(first); }
+    explicit Scratch(int64_t count) : count(count) {
         const size_t bytes = (size_t(count) * sizeof(Real) + 63) / 64 * 64;
         entries = static_cast<Real*>(aligned_alloc(64, bytes ? bytes : 64));
         if (!entries) throw std::bad_alloc();
-        fill(first);
     }
     ~Scratch() { free(entries); }
     Scratch(const Scratch&) = delete;
     void fill(Real value) {
         for (int64_t i = 0; i < count; ++i) entries[i] = value;
     }
-    Real& operator[](int64_t i) { return entries[i]; }
     Real* entries;
     int64_t count;
 };
 
 template <class Real> static void add_block(Scratch<Real>& block, double* total) {
     for (int64_t i = 0; i < block.count; ++i) {
-        total[i] += double(block[i]);
-        block[i] = 0;
+        total[i] += double(block.entries[i]);
+        block.entries[i] = 0;
     }
-}
-template <class Real> static void add_block(Scratch<Real>& block, Scratch<double>& total) {
-    add_block(block, total.entries);
 }
 
 // What each thread has of a reduction, put together in the order of the threads.
-template <class Wide> class Parts {
-public:
-    Parts(int threads, int64_t count, Wide first)
-        : threads(threads), count(count), entries(threads * count, first) {}
-    Wide* of(int thread) { return entries.entries + thread * count; }
-    template <class Real> void sum_into(Real* result) {
-        for (int64_t i = 0; i < count; ++i) {
-            Wide total = 0;
-            for (int t = 0; t < threads; ++t) total += of(t)[i];
-            result[i] = Real(total);
-        }
+template <class Real>
+static void sum_of_parts(const double* parts, int threads, int64_t count, Real* result) {
+    for (int64_t i = 0; i < count; ++i) {
+        double total = 0;
+        for (int t = 0; t < threads; ++t) total += parts[t * count + i];
+        result[i] = Real(total);
     }
-    template <class Real> void max_into(Real* result) {
-        for (int64_t i = 0; i < count; ++i) {
-            Wide most = of(0)[i];
-            for (int t = 1; t < threads; ++t) most = larger(most, of(t)[i]);
-            result[i] = Real(most);
-        }
+}
+template <class Real>
+static void max_of_parts(const Real* parts, int threads, int64_t count, Real* result) {
+    for (int64_t i = 0; i < count; ++i) {
+        Real most = parts[i];
+        for (int t = 1; t < threads; ++t) most = larger(most, parts[t * count + i]);
+        result[i] = most;
     }
-    int threads;
-    int64_t count;
-    Scratch<Wide> entries;
-};
+}
 
 // The rows in as many pieces as there are threads; below some work one thread is faster.
 template <class Rows> static void parallel(int64_t rows, int64_t work, int threads, Rows piece) {

@@ -1,0 +1,163 @@
+"""A function of a Program as C++ kernels, one for each run of sweeps that no library interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from codegen.schedule.dropping import last_axes, without
+from codegen.schedule.elements import Axes, Element
+from codegen.schedule.flattening import Flat, Node, Whole
+from codegen.schedule.planning import Sweep, planned
+from codegen.targets.cpp.expressions import named
+from codegen.targets.cpp.loops import I64, Loops
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
+
+    ``special`` are, by the name of a size, those that do the same where that is 1.
+    It is called with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
+    and the numbers ``scalars``.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    scalars: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+    lines: tuple[str, ...]
+    special: tuple[tuple[str, Kernel], ...] = ()
+
+
+def kernels_of(
+    name: str, flat: Flat, codes: Mapping[str, str], several: Sequence[str]
+) -> list[Kernel | Whole]:
+    """The kernels of a function, and what libraries do between them. ``codes`` are the names of
+    sizes by their axes, ``several`` those of axes that stand for any number of dimensions.
+    """
+    pieces = Kernels(name, flat, codes).pieces()
+    if len(pieces) != 1 or isinstance(pieces[0], Whole):
+        return pieces
+    kernel, special = pieces[0], []
+    for axis in sorted(last_axes(flat)):
+        if codes[axis] in several and codes[axis] in kernel.sizes:
+            short, = Kernels(f"{name}_without_{axis}", without(flat, axis), codes).pieces()
+            alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
+            special.append((codes[axis], replace(alike, arguments=kernel.arguments)))
+    return [replace(kernel, special=tuple(special))]
+
+
+class Kernels:
+    """Writes the kernels of one function."""
+
+    def __init__(self, name: str, flat: Flat, codes: Mapping[str, str]):
+        self.name, self.flat, self.codes = name, flat, codes
+        plan = planned(flat)
+        self.stages = plan.stages
+        self.nodes = plan.nodes
+        self.arrays = {array.name: array for array in flat.arrays}
+        self.results = {made for _, made in flat.results}
+
+    def runs(self) -> list[list[Sweep] | Whole]:
+        """The stages, with neighbouring sweeps together."""
+        runs: list[list[Sweep] | Whole] = []
+        for stage in self.stages:
+            if isinstance(stage, Whole):
+                runs.append(stage)
+            elif runs and isinstance(runs[-1], list):
+                runs[-1].append(stage)
+            else:
+                runs.append([stage])
+        return runs
+
+    def pieces(self) -> list[Kernel | Whole]:
+        runs = self.runs()
+        found: list[Kernel | Whole] = []
+        for i, run in enumerate(runs):
+            if isinstance(run, Whole):
+                found.append(run)
+                continue
+            later = self.results.union(*(self._read(other) for other in runs[i + 1 :]))
+            number = sum(isinstance(piece, Kernel) for piece in found)
+            found.append(self.kernel(f"{self.name}_{number + 1}" if number else self.name, run, later))
+        return found
+
+    def _read(self, run: list[Sweep] | Whole) -> frozenset[str]:
+        if isinstance(run, Whole):
+            return run.reads
+        return frozenset(name for node in nodes_in(run) for name in node.reads)
+
+    def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> Kernel:
+        nodes = nodes_in(sweeps)
+        own = {node.name for node in nodes}
+        reads = sorted(self._read(list(sweeps)) - own)
+        stored = [name for sweep in sweeps for name in sweep.stored]
+        writes = [name for name in stored if name in later]
+        local = [name for name in stored if name not in later]
+        memory = {name: self.axes_of(name) for name in (*reads, *stored)}
+        loops = Loops(self.codes, memory)
+        loops.lines = []
+        for sweep in sweeps:
+            loops.sweep(sweep)
+        elements = [part for node in nodes for part in node.value.parts()]
+        axes = used_axes(elements, nodes, memory)
+        sizes = tuple(sorted({self.codes[axis] for axis in axes}))
+        scalars = sorted({e.name for e in elements if e.kind == "scalar"})
+        lines = [
+            *self._labels_checked(elements, loops),
+            *(f"    {line}" for line in loops.numbers),
+            *(line for name in local for line in self._local(name, memory[name], loops)),
+            *loops.lines,
+        ]
+        arguments = [
+            *((self._type(name), named(name)) for name in reads),
+            *(("Real* __restrict", named(name)) for name in writes),
+            *((f"const {I64}", f"size_{size}") for size in sizes),
+            *(("const double", named(name)) for name in scalars),
+            ("const int", "threads"),
+        ]
+        return Kernel(
+            name, tuple(reads), tuple(writes), sizes, tuple(scalars), tuple(arguments), tuple(lines)
+        )
+
+    def axes_of(self, name: str) -> Axes:
+        found = self.arrays.get(name) or self.nodes[name]
+        return found.axes
+
+    def _type(self, name: str) -> str:
+        whole = name in self.arrays and self.arrays[name].entries == "whole"
+        return f"const {I64}* __restrict" if whole else "const Real* __restrict"
+
+    def _local(self, name: str, axes: Axes, loops: Loops) -> list[str]:
+        count, name = loops.product([loops.print.size(axis) for axis in axes]), named(name)
+        return [
+            f"    Scratch<Real> {name}_memory({count});",
+            f"    Real* __restrict {name} = {name}_memory.entries;",
+        ]
+
+    def _labels_checked(self, elements: Sequence[Element], loops: Loops) -> list[str]:
+        """A label outside of its axis would be read from anywhere."""
+        read = {e.name for e in elements if e.kind == "label"}
+        lines = []
+        for label, axis in self.flat.picks:
+            if label in read:
+                axes = self.arrays[label].axes
+                count = loops.product([loops.print.size(axis) for axis in axes])
+                size = loops.print.length(axis, self.flat.parts)
+                lines.append(f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;")
+        return lines
+
+
+def nodes_in(sweeps: Sequence[Sweep]) -> list[Node]:
+    return [node for sweep in sweeps for nest in sweep.nests for node in nest.nodes]
+
+
+def used_axes(
+    elements: Sequence[Element], nodes: Sequence[Node], memory: Mapping[str, Axes]
+) -> set[str]:
+    """Those of which the loops know the length."""
+    axes = {e.name for e in elements if e.kind == "size"}
+    return axes.union(*(node.space for node in nodes), *memory.values())
