@@ -25,12 +25,14 @@ from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.driver import TOLERANCE, file_of
 from codegen.header import header
 from codegen.quality import Emitted, as_data, from_data
+from codegen.targets import kernels
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import source_hash
 from derive.orders import SECOND
 from derive.running.writing import put
 
+PLAIN = "torch"  # the target where none is named
 FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
@@ -50,12 +52,19 @@ class Cache:
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
 
-    def get(self, forward: type[Forward]) -> Emitted | None:
-        """What was derived for the forward, marked as unchanged; None where nothing was."""
+    def get(self, forward: type[Forward], target: str = PLAIN) -> Emitted | None:
+        """What was derived for the forward, marked as unchanged; None where nothing was. What has
+        kernels too will do where none are asked for.
+        """
         if self.folder is None or _distrusted(self.folder):
             return None
+        wanted = (target, *kernels) if target == PLAIN else (target,)
+        found = (self._kept(forward, other) for other in wanted)
+        return next((each for each in found if each is not None), None)
+
+    def _kept(self, forward: type[Forward], target: str) -> Emitted | None:
         try:
-            entry = self._entry(forward)
+            entry = self._entry(forward, target)
             digest, _, text = _content(entry).decode().partition("\n")
             if digest != _digest(text):
                 return None
@@ -67,7 +76,7 @@ class Cache:
         except (OSError, ValueError, RecursionError):
             return None
 
-    def put(self, forward: type[Forward], emitted: Emitted) -> None:
+    def put(self, forward: type[Forward], emitted: Emitted, target: str = PLAIN) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began, as
         it may have been derived from the text before, or a limit of time cut it short, as it
         depends on how fast the machine was.
@@ -79,7 +88,7 @@ class Cache:
                 return
             text = json.dumps(as_data(emitted))
             self._prepare()
-            put(self._entry(forward), f"{_digest(text)}\n{text}")
+            put(self._entry(forward, target), f"{_digest(text)}\n{text}")
             self._forget_the_oldest()
         except (OSError, ValueError, QuestionError):
             return
@@ -88,13 +97,14 @@ class Cache:
     def machinery(self) -> str:
         return machinery_hash()
 
-    def _entry(self, forward: type[Forward]) -> Path:
+    def _entry(self, forward: type[Forward], target: str = PLAIN) -> Path:
         """The place of a forward's result."""
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        name = hashlib.sha256(f"{self.fingerprints[file]} {forward.__name__} {self.order}".encode())
-        return self.folder / f"{name.hexdigest()}.json"
+        asked = f"{forward.__name__} {self.order}" + f" {target}" * (target != PLAIN)
+        name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
+        return self.folder / f"{name}.json"
 
     def _prepare(self) -> None:
         if not self.folder.is_dir():

@@ -31,8 +31,9 @@ from codegen.emitting import Finished, Working, emit_all
 from codegen.passed import lines_of_code
 from codegen.quality import Emitted
 from codegen.report import FILE, report
+from codegen.targets import kernels, targets
 from codegen.trace import trace_command
-from codegen.writing import REMEDY, write_modules
+from codegen.writing import REMEDY, kernel_files, write_modules
 from derive.commands.check import check_command
 from derive.commands.main import list_command
 from derive.commands.order import add_order, order_of
@@ -47,6 +48,7 @@ from derive.running.progress import told
 from derive.running.writing import current, refuse
 
 DONE, WRONG = 0, 1
+TORCH = "torch"
 PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
 
 
@@ -63,8 +65,23 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         f"A table of their quality: {program} report.",
     )
     add_order(parser, "write closed forms of", THIRD, default=SECOND)
+    parser.add_argument(
+        "--target",
+        default=TORCH,
+        metavar="LANGUAGE",
+        help=f"{TORCH}: modules of torch alone; cpp: kernels beside them as well, which a C++ "
+        f"compiler builds; {TORCH} without it",
+    )
     options = _options(parser, arguments)
     return guarded(lambda: _generate(options, _cache(options, order_of(options, THIRD))))
+
+
+def _target(options: argparse.Namespace) -> str:
+    """Raises `QuestionError` for one that there is not."""
+    if options.target not in targets | kernels:
+        known = ", ".join(targets | kernels)
+        raise QuestionError(f"there is no target {options.target!r}", f"there are {known}")
+    return options.target
 
 
 def report_command(arguments: Sequence[str], program: str = "gradform report") -> int:
@@ -123,12 +140,14 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
 
 
 def _generate(options: argparse.Namespace, cache: Cache) -> int:
-    limit = seconds_of(options.limit)
+    limit, target = seconds_of(options.limit), _target(options)
     out, forwards = options.out, _forwards(options)
     if not options.check:
         _refuse([out / file_of(forward) for forward in forwards], options)
-    results = _emitted(forwards, cache, limit)
+    results = _emitted(forwards, cache, limit, target)
     texts = {out / result.file: result.text for result in results}
+    if target in kernels:
+        texts |= kernel_files(out, results, kernels[target])
     if options.check:
         outdated = _outdated(texts)
         _console().print(_table(results))
@@ -197,14 +216,16 @@ def _refuse_same_file(forwards) -> None:
             )
 
 
-def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
+def _emitted(
+    forwards: Sequence[type[Forward]], cache: Cache, limit: float | None, target: str = TORCH
+) -> list[Emitted]:
     """All of them, with a bar that shows how far it is, or where there is no terminal with a line
     from time to time. What the limit left undone is said.
     """
     console = _console(stderr=True)
     tell = _in_a_bar if console.is_terminal else _in_lines
     with tell(len(forwards), console) as (working, finished):
-        results = emit_all(forwards, cache, working, finished, limit=limit)
+        results = emit_all(forwards, cache, working, finished, limit=limit, target=target)
     for result in results:
         if result.cut_short:
             say(f"note: {result.cut_short}")

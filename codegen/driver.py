@@ -21,7 +21,7 @@ from pathlib import Path
 from codegen.build import Beside, program_of
 from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
-from codegen.targets import Target, targets
+from codegen.targets import Compares, Kernels, Target, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
@@ -52,6 +52,7 @@ class Generated:
     rounding: Rounding
     seconds: float
     refused: str = ""  # why it cannot be differentiated again, where that was asked for
+    kernels: tuple[str, ...] = ()
 
 
 def generate(
@@ -60,10 +61,11 @@ def generate(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     order: int = SECOND,
+    kernels: Kernels | None = None,
 ) -> Generated:
     """Derive, prove, print and compare one forward, of which the first two have ``limit`` seconds.
     Writes nothing. ``order`` is the highest whose derivatives have a closed form; of order 1, what
-    it comes to refuses to be differentiated again.
+    it comes to refuses to be differentiated again. ``kernels`` writes these beside the module.
 
     Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
     `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
@@ -77,9 +79,17 @@ def generate(
     definition = forward.definition
     difference = compared(forward, program, text, target)
     rounding = target.rounding(text, definition, program)
+    fast: tuple[str, ...] = ()
+    if kernels is not None:
+        progress("building kernels")
+        fast = kernels.texts(program, text)
+        if fast:
+            compared(forward, program, text, kernels.beside(fast))
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
-    return Generated(file, text, proved, program, difference, rounding, seconds, beside.refused)
+    return Generated(
+        file, text, proved, program, difference, rounding, seconds, beside.refused, fast
+    )
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
@@ -148,7 +158,7 @@ def _without_options(proved: Proved) -> Proved | None:
 
 
 def compared(
-    forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
+    forward: type[Forward], program: Program, text: str, target: Compares = targets["torch"]
 ) -> float:
     """The largest difference of the text's gradients to autograd's, beyond what the latter rounds
     off: the gate of all code.
@@ -202,7 +212,8 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
             f"{name}: second derivatives are autograd's, over the statements; {generated.refused}"
         )
         cut_short = "; ".join(filter(None, (cut_short, left_out)))
-    return Emitted(generated.file, generated.text, quality, cut_short=cut_short)
+    file, text = generated.file, generated.text
+    return Emitted(file, text, quality, cut_short=cut_short, kernels=generated.kernels)
 
 
 def _sizes_proved(proved: Proved) -> str:

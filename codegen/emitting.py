@@ -22,6 +22,7 @@ from pathlib import Path
 from codegen.cache import Cache
 from codegen.driver import emitted, generate
 from codegen.quality import Emitted
+from codegen.targets import kernels
 from derive.language.errors import NotationWarning, QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import load
@@ -33,6 +34,8 @@ PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
+# A limit of time, an order, and a target.
+Asked = tuple[float | None, int, str]
 
 
 def emit_all(
@@ -42,59 +45,50 @@ def emit_all(
     finished: Finished = lambda name: None,
     processes: int | None = None,
     limit: float | None = None,
+    target: str = "torch",
 ) -> list[Emitted]:
     """The module of every forward, in their order. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
     many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows up to
-    which order.
+    which order. ``target`` cpp asks for kernels too.
     """
-    known = [cache.get(forward) for forward in forwards]
+    known = [cache.get(forward, target) for forward in forwards]
     missing = [f for f, found in zip(forwards, known, strict=True) if found is None]
     for found in known:
         if found is not None:
             finished(found.quality.name)
     processes = min(processes or _cores(), len(missing))
     if processes > 1 and len(missing) >= FEWEST:
-        made = _in_parallel(missing, processes, finished, limit, cache.order)
+        made = _in_parallel(missing, processes, finished, (limit, cache.order, target))
     else:
-        made = _one_by_one(missing, working, finished, limit, cache.order)
+        made = _one_by_one(missing, working, finished, (limit, cache.order, target))
     results = []
     for forward, found in zip(forwards, known, strict=True):
         if found is None:
             found = next(made)
-            cache.put(forward, found)
+            cache.put(forward, found, target)
         results.append(found)
     return results
 
 
-def _one_by_one(
-    forwards, working: Working, finished: Finished, limit: float | None, order: int
-) -> Iterator[Emitted]:
+def _one_by_one(forwards, working: Working, finished: Finished, asked: Asked) -> Iterator[Emitted]:
     if forwards:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
     for forward in forwards:
         name = forward.definition.snake
-        generated = generate(
-            forward,
-            progress=lambda what, name=name: working(name, what),
-            limit=limit,
-            order=order,
-        )
-        result = emitted(generated)
+        result = _generated(forward, asked, lambda what, name=name: working(name, what))
         finished(name)
         yield result
 
 
-def _in_parallel(
-    forwards, processes: int, finished: Finished, limit: float | None, order: int
-) -> Iterator[Emitted]:
+def _in_parallel(forwards, processes: int, finished: Finished, asked: Asked) -> Iterator[Emitted]:
     with _pool(processes) as pool:
         futures = []
         for forward in forwards:
             definition = forward.definition
-            future = pool.submit(_emitted, definition.place.file, forward.__name__, limit, order)
+            future = pool.submit(_emitted, definition.place.file, forward.__name__, asked)
             future.add_done_callback(_telling(finished, definition.snake))
             futures.append(future)
         for future in futures:
@@ -163,12 +157,19 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str, limit: float | None, order: int = SECOND) -> Emitted:
+def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch")) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
-    return emitted(generate(found[0], limit=limit, order=order))
+    return _generated(found[0], asked)
+
+
+def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
+    limit, order, target = asked
+    loops = kernels.get(target)
+    found = generate(forward, progress=progress, limit=limit, order=order, kernels=loops)
+    return emitted(found)
 
 
 @remembered

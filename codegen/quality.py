@@ -84,18 +84,24 @@ class Quality:
 
 @dataclass(frozen=True)
 class Emitted:
-    """A module that is ready to be written: its file name, its text, and how good it is."""
+    """A module that is ready to be written: its file name, its text, and how good it is.
+
+    ``kernels`` are the text in C++ and that of the Python module which calls it, where they were
+    asked for and there is a loop.
+    """
 
     file: str
     text: str
     quality: Quality
     unchanged: bool = False  # taken from the cache
     cut_short: str = ""  # what a limit of time left undone: another run may find more
+    kernels: tuple[str, ...] = ()
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
     """For JSON: the text, and how good it is. Where it is written to is not for a record to say."""
-    return {"text": emitted.text, "quality": asdict(emitted.quality)}
+    quality = asdict(emitted.quality)
+    return {"text": emitted.text, "quality": quality, "kernels": list(emitted.kernels)}
 
 
 def from_data(data: object, file: str) -> Emitted:
@@ -103,9 +109,10 @@ def from_data(data: object, file: str) -> Emitted:
 
     Raises ValueError where ``data`` is something else.
     """
-    if not isinstance(data, dict) or data.keys() != {"text", "quality"}:
-        raise ValueError("no text and quality")
-    return Emitted(file, _value(str, data["text"]), _value(Quality, data["quality"]), True)
+    if not isinstance(data, dict) or data.keys() != {"text", "quality", "kernels"}:
+        raise ValueError("no text, quality and kernels")
+    quality, kernels = _value(Quality, data["quality"]), _value(tuple[str, ...], data["kernels"])
+    return Emitted(file, _value(str, data["text"]), quality, True, kernels=kernels)
 
 
 def _value(kind: type, data: object):

@@ -5,12 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from codegen.quality import Emitted
+from codegen.targets import Kernels
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty
 
 MARKER = '"""Generated modules. Not edited by hand."""\n'
+KERNELS = "kernels"  # the folder of those, in that of the modules
+PACKAGE = '''"""Generated modules, and kernels for them. Not edited by hand.
+
+``use("cpp")`` runs them on kernels, ``use("torch")`` on torch again; so does the variable
+GRADFORM_TARGET from the first import on.
+"""
+
+import os
+
+from .kernels import use
+
+__all__ = ["use"]
+
+if os.environ.get("GRADFORM_TARGET"):
+    use(os.environ["GRADFORM_TARGET"])
+'''
 REMEDY = "choose another folder with --out"
+
+
+def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dict[Path, str]:
+    """What stands in the folder of kernels in ``out``; and the package, where it is one of ours."""
+    folder = out / KERNELS
+    texts = {folder / name: text for name, text in kernels.shared().items()}
+    for result in results:
+        if result.kernels:
+            name = Path(result.file).stem
+            texts |= {folder / f"{name}.cpp": result.kernels[0]}
+            texts |= {folder / f"{name}.py": result.kernels[1]}
+    package = out / "__init__.py"
+    if writing.current(package) in (None, MARKER, PACKAGE):
+        texts[package] = PACKAGE
+    return texts
 
 
 def write_modules(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.schedule.elements import Axes, Element
-from codegen.schedule.flattening import ONE, ZERO, Array, Flat, Node, Whole
+from codegen.schedule.elements import ONE, ZERO, Axes, Element
+from codegen.schedule.nodes import Array, Flat, Node, Whole
 
 
 def last_axes(flat: Flat) -> set[str]:

@@ -20,10 +20,10 @@ class Element:
 
     Leaves: 'number' (``number``), 'scalar' (an argument that is a number), 'size' (the length of an
     axis), 'index' (where a loop over the axis ``name`` stands), 'entry' (of the array ``name``, at
-    ``args``, an index for each of its axes), 'label' (the same of an array of whole numbers). Others: 'add', 'subtract', 'multiply', 'divide',
-    'negate', 'power', 'call' (of the function ``name``), 'compare' (by the relation ``name``),
-    'and', 'or', 'not', 'choose' (condition, yes, no), 'real' (a whole number as another), 'floor
-    divide' and 'remainder' (of indices).
+    ``args``, an index for each of its axes), 'label' (the same of an array of whole numbers).
+    Others: 'add', 'subtract', 'multiply', 'divide', 'negate', 'power', 'call' (of the function
+    ``name``), 'compare' (by the relation ``name``), 'and', 'or', 'not', 'choose' (condition, yes,
+    no), 'real' (a whole number as another), 'floor divide' and 'remainder' (of indices).
     """
 
     kind: str
@@ -77,6 +77,29 @@ def choose(condition: Element, yes: Element, no: Element) -> Element:
 
 def compare(left: Element, relation: str, right: Element) -> Element:
     return Element("compare", (left, right), relation)
+
+
+ZERO, ONE = number(Fraction(0)), number(Fraction(1))
+
+
+def plus(a: Element, b: Element) -> Element:
+    return b if a == ZERO else a if b == ZERO else Element("add", (a, b))
+
+
+def less(a: Element, b: Element) -> Element:
+    return a if b == ZERO else Element("subtract", (a, b))
+
+
+def times(a: Element, b: Element) -> Element:
+    return b if a == ONE else a if b == ONE else Element("multiply", (a, b))
+
+
+def over(a: Element, b: Element) -> Element:
+    return Element("divide", (a, b))
+
+
+def minus(a: Element) -> Element:
+    return Element("negate", (a,))
 
 
 @cache

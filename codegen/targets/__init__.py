@@ -5,7 +5,8 @@ text of one file; the same Program gives the same bytes. It can also say how far
 wrote is from an independent computation of the same gradients, on random data in double precision
 and in single, and count what its lines move.
 
-To add a target: one folder here, and one line in `targets`.
+To add a target: one folder here, and one line in `targets`; or in `kernels`, for one whose loops
+run in the place of lines of torch.
 """
 
 from __future__ import annotations
@@ -14,11 +15,37 @@ from typing import Protocol
 
 from codegen.program import Program
 from codegen.quality import Counts, Rounding
+from codegen.targets.cpp.target import CppTarget
 from codegen.targets.torch.target import TorchTarget
 from derive.notation.definition import Definition
 
 
-class Target(Protocol):
+class Compares(Protocol):
+    """What can be run beside the oracle."""
+
+    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
+        """How far the gradients computed by ``text`` are from the oracle's, relative to the
+        largest entry and beyond what the oracle's own rounding accounts for.
+        """
+
+
+class Kernels(Protocol):
+    """A language for loops, which run in the place of lines of a module in torch."""
+
+    def texts(self, program: Program, module: str) -> tuple[str, ...]:
+        """The kernels, and the module of Python that calls them; nothing where there is no loop.
+
+        Raises `QuestionError` for what it cannot print.
+        """
+
+    def shared(self) -> dict[str, str]:
+        """The files that all kernels of a folder share, by their names."""
+
+    def beside(self, texts: tuple[str, ...]) -> Compares:
+        """Runs the module with the kernels ``texts``."""
+
+
+class Target(Compares, Protocol):
     """A language. ``suffix`` is that of its files."""
 
     suffix: str
@@ -32,11 +59,6 @@ class Target(Protocol):
     def backward_lines(self, program: Program) -> dict[str, str]:
         """The lines of code that each statement of the closed form became, by its name."""
 
-    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """How far the gradients computed by ``text`` are from the oracle's, relative to the
-        largest entry and beyond what the oracle's own rounding accounts for.
-        """
-
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         """How far they are in single precision, beside autograd's own."""
 
@@ -46,4 +68,7 @@ class Target(Protocol):
 
 targets: dict[str, Target] = {
     "torch": TorchTarget(),
+}
+kernels: dict[str, Kernels] = {
+    "cpp": CppTarget(),
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from codegen.schedule.dropping import last_axes, without
 from codegen.schedule.elements import Axes, Element
-from codegen.schedule.flattening import Flat, Node, Whole
-from codegen.schedule.planning import Sweep, planned
+from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.plan import Sweep
+from codegen.schedule.planning import planned
 from codegen.targets.cpp.expressions import named
 from codegen.targets.cpp.loops import I64, Loops
 
@@ -44,7 +45,7 @@ def kernels_of(
     kernel, special = pieces[0], []
     for axis in sorted(last_axes(flat)):
         if codes[axis] in several and codes[axis] in kernel.sizes:
-            short, = Kernels(f"{name}_without_{axis}", without(flat, axis), codes).pieces()
+            (short,) = Kernels(f"{name}_without_{axis}", without(flat, axis), codes).pieces()
             alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
             special.append((codes[axis], replace(alike, arguments=kernel.arguments)))
     return [replace(kernel, special=tuple(special))]
@@ -82,7 +83,9 @@ class Kernels:
                 continue
             later = self.results.union(*(self._read(other) for other in runs[i + 1 :]))
             number = sum(isinstance(piece, Kernel) for piece in found)
-            found.append(self.kernel(f"{self.name}_{number + 1}" if number else self.name, run, later))
+            found.append(
+                self.kernel(f"{self.name}_{number + 1}" if number else self.name, run, later)
+            )
         return found
 
     def _read(self, run: list[Sweep] | Whole) -> frozenset[str]:
@@ -147,7 +150,9 @@ class Kernels:
                 axes = self.arrays[label].axes
                 count = loops.product([loops.print.size(axis) for axis in axes])
                 size = loops.print.length(axis, self.flat.parts)
-                lines.append(f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;")
+                lines.append(
+                    f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;"
+                )
         return lines
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 
@@ -18,6 +20,9 @@ from codegen.targets.torch.page import Page
 from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
+
+if TYPE_CHECKING:
+    from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = (("float", "float"), ("double", "double"))  # (name, type)
@@ -49,14 +54,15 @@ class CppTarget:
             autoescape=False,
         )
 
-    def files(self, program: Program) -> dict[str, str]:
-        """The texts of a forward, by the names of their files; none where there is no loop in it.
+    def texts(self, program: Program, module: str) -> tuple[str, ...]:
+        """The kernels of a forward, and what calls them in the place of lines of ``module``, which
+        is the text of the torch target; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
         kernels, wrappers = self._functions(program)
         if not kernels:
-            return {}
+            return ()
         lines = header(program.source, program.source_hash)
         name = program.name
         kernels_text = self._printed(
@@ -72,15 +78,21 @@ class CppTarget:
             title=program.title,
             imports=[line for part, line in IMPORTS.items() if part and part in body],
             replaced=_tuple([f'"{w.name}"' for w in wrappers]),
-            counts="{" + ", ".join(_counts(k) for k in kernels) + "}",
+            counts=[_counts(kernel) for kernel in kernels],
+            digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
             wrappers=wrappers,
         )
-        return {f"{name}.cpp": kernels_text, f"{name}.py": text}
+        return kernels_text, text
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
         return {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
+
+    def beside(self, texts: tuple[str, ...]) -> Beside:
+        from codegen.targets.cpp.check import Beside  # torch takes a second
+
+        return Beside(texts, self.shared())
 
     def _printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)
@@ -109,9 +121,7 @@ def _returned(program: Program, function: Function, kind: str) -> tuple[str, ...
     """What the shorter pair returns: of the gradients all, None where there is none."""
     if kind == "_forward":
         return function.results
-    return tuple(
-        name if name in function.results else "None" for name in program.backward.results
-    )
+    return tuple(name if name in function.results else "None" for name in program.backward.results)
 
 
 def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
@@ -125,7 +135,9 @@ def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
 
 def _as_printed(kernel: Kernel, public: bool) -> Printed:
     def parameters(real: str) -> str:
-        return ",\n    ".join(f"{kind} {name}".replace("Real", real) for kind, name in kernel.arguments)
+        return ",\n    ".join(
+            f"{kind} {name}".replace("Real", real) for kind, name in kernel.arguments
+        )
 
     formats = tuple(
         {"name": name, "type": kind, "parameters": parameters(kind)} for name, kind in FORMATS

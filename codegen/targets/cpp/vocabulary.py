@@ -1,4 +1,4 @@
-"""What C++ calls things, in tables. The functions stand in ``templates/loops.h``, for vectors too."""
+"""What C++ calls things, in tables; the functions stand in ``templates/loops.h``."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ POWERS = {
     Fraction(-1, 2): "(1 / square_root({0}))",
 }
 # Names that a variable of a kernel cannot have.
-TAKEN = frozenset(
-    """alignas alignof and asm auto bool break case catch char class compl const constexpr continue
-    default delete do double else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not operator or private protected public register return
-    short signed sizeof static struct switch template this throw true try typedef typename union
-    unsigned using virtual void volatile while xor Real begin end threads row rows scratch begins
-    square cube square_root absolute sign larger smaller exp log log1p expm1 tanh sinh cosh sin cos
-    tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity""".split()
-)
+WORDS = """
+alignas alignof and asm auto bool break case catch char class compl const constexpr continue default
+delete do double else enum explicit export extern false float for friend goto if inline int long
+mutable namespace new noexcept not operator or private protected public register return short signed
+sizeof static struct switch template this throw true try typedef typename union unsigned using
+virtual void volatile while xor Real begin end thread threads row rows work tile block stop scratch
+parallel square cube square_root absolute sign larger smaller unless exp log log1p expm1 tanh sinh
+cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE NO_MEMORY
+OUT_OF_RANGE VECTOR ONE DECLARED
+"""
+TAKEN = frozenset(WORDS.split())

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS, Function, Program
+from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Load
-from codegen.program.parts import values_in
 from codegen.schedule.elements import Axes
-from codegen.schedule.flattening import Flat, Whole
+from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.cpp.kernels import Kernel
 from codegen.targets.torch.page import Page
 from codegen.targets.torch.wrapping import in_tuple, wrapped
@@ -63,7 +63,9 @@ class Wrappers:
             self._usable(function, guards),
             instead,
             tuple(body.lines(pieces, results)),
-            wrapped(f"return {kind}", results, indent=4) if kind else f"return ({', '.join(results)},)",
+            wrapped(f"return {kind}", results, indent=4)
+            if kind
+            else f"return ({', '.join(results)},)",
         )
 
     def _usable(self, function: Function, guards: Sequence[str]) -> str:

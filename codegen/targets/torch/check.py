@@ -63,7 +63,11 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
-    module = load(text, program.name)
+    return largest_difference_of(load(text, program.name), definition, program)
+
+
+def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:
+    """The same of a module that is loaded."""
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
     doubtful: set[str] = set()  # and not seen since where nothing is rounded off

@@ -1,0 +1,70 @@
+"""Which values of a function are kept, and which are computed again where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from codegen.schedule.elements import Element, cost, index, with_indices
+from codegen.schedule.nodes import Node, Whole
+
+CHEAP = 8  # operations: what is read from memory or a row again in the place of being kept
+
+
+def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+    """Those that a result is made of."""
+    needed, found = set(results), []
+    for node in reversed(nodes):
+        if node.name in needed:
+            needed |= node.reads
+            found.append(node)
+    return found[::-1]
+
+
+def inlined(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+    """Without the nodes that are cheaper to compute where they are read than to keep, or that are
+    read at one place in the loops that would compute them.
+    """
+    inlined: dict[str, Node] = {}
+    users = _users(nodes)
+    whole = {name for node in nodes if isinstance(node, Whole) for name in node.reads}
+    kept = []
+    for node in nodes:
+        if isinstance(node, Whole):
+            kept.append(node)
+            continue
+        node = replace(node, value=node.value.replaced(lambda e: _again(e, inlined)))
+        once = len(users[node.name]) == 1 and _same_loops(node, users[node.name][0])
+        cheap = cost(node.value, frozenset(node.axes)) <= CHEAP
+        if not node.kind and node.name not in results | whole and (cheap or once):
+            inlined[node.name] = node
+        else:
+            kept.append(node)
+    return kept
+
+
+def _again(e: Element, inlined: Mapping[str, Node]) -> Element | None:
+    if e.kind != "entry" or e.name not in inlined:
+        return None
+    node = inlined[e.name]
+    args = [arg.replaced(lambda part: _again(part, inlined)) for arg in e.args]
+    return with_indices(node.value, dict(zip(node.axes, args, strict=True)))
+
+
+def _users(nodes: Iterable[Node | Whole]) -> dict[str, list[Node | Whole]]:
+    """Who reads a node: once for every place."""
+    nodes = list(nodes)
+    users: dict[str, list[Node | Whole]] = {node.name: [] for node in nodes}
+    for node in nodes:
+        names = node.reads if isinstance(node, Whole) else [e.name for e in node.value.entries]
+        for name in names:
+            if name in users:
+                users[name].append(node)
+    return users
+
+
+def _same_loops(node: Node, user: Node | Whole) -> bool:
+    if isinstance(user, Whole) or {*node.axes} != {*user.space}:
+        return False
+    entry = next(e for e in user.value.entries if e.name == node.name)
+    return entry.args == tuple(map(index, node.axes))

@@ -1,0 +1,72 @@
+"""What a function is made of: loops over named axes, and what is done to whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from codegen.program.values import Value
+from codegen.schedule.elements import Axes, Element
+from derive.notation.layout import Layout
+
+
+@dataclass(frozen=True)
+class Node:
+    """``value`` at every index of ``axes``; with a ``kind`` ('sum', 'max') the reduction of it over
+    ``along`` as well.
+    """
+
+    name: str
+    axes: Axes
+    value: Element
+    kind: str = ""
+    along: Axes = ()
+
+    @property
+    def space(self) -> Axes:
+        """The axes that its loops run over."""
+        return (*self.axes, *self.along)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset(e.name for e in self.value.entries)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """``value`` as an operation on whole arrays, which a library does: a product of matrices, an
+    addition by index. It stands under ``name``, and ``reads`` these arrays.
+    """
+
+    name: str
+    axes: Axes
+    value: Value
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Array:
+    """Something in memory, along ``axes``; its entries are 'real', or 'whole' numbers."""
+
+    name: str
+    axes: Axes
+    layout: Layout
+    entries: str = "real"
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The nodes of a function in an order in which they can be computed. ``results`` says for each
+    result what it is: the name of a node, an array, or a number.
+
+    ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
+    ``parts`` are those of axes into which others were flattened.
+    """
+
+    arrays: tuple[Array, ...]
+    scalars: tuple[str, ...]
+    nodes: tuple[Node | Whole, ...]
+    layouts: Mapping[str, Layout]
+    results: tuple[tuple[str, str], ...]
+    picks: tuple[tuple[str, str], ...]
+    parts: Mapping[str, tuple[str, ...]]

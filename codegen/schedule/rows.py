@@ -1,0 +1,104 @@
+"""One sweep: which passes over a row there are, and what a row keeps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codegen.schedule.elements import Axes, index
+from codegen.schedule.nodes import Node
+from codegen.schedule.ordering import ordered
+from codegen.schedule.plan import Nest, Sweep
+
+
+def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
+    order = ordered({axis for node in nodes for axis in node.space}, nodes)
+    tiles = bool(rows) and order[-1] == rows[-1]
+    inner = {axis for axis in order if axis not in rows[: len(rows) - tiles]}
+    loops = {}
+    for node in nodes:
+        alike = [n for n in nodes if {*n.space} == {*node.space}]
+        loops[node.name] = ordered(inner & {*node.space}, alike)
+    levels = _levels(nodes, loops, rows, read_later)
+    nests = []
+    for level in sorted({*levels.values()}):
+        now = [node for node in nodes if levels[node.name] == level]
+        for axes in sorted({loops[node.name] for node in now}, key=lambda axes: len(axes) > 0):
+            nests.append(Nest(axes, tuple(n for n in now if loops[n.name] == axes)))
+    nests = _joined(nests)
+    kept = [
+        node.name
+        for nest in nests
+        for node in nest.nodes
+        if nest.axes
+        and is_of_rows(node, rows)
+        and node.name not in read_later
+        and (
+            (node.kind and {*node.axes} & {*nest.axes})
+            or (
+                any(
+                    node.name in n.reads
+                    for other in nests
+                    if other is not nest
+                    for n in other.nodes
+                )
+                and not (node.kind and not {*node.axes} & {*nest.axes})
+            )
+        )
+    ]
+    return Sweep(
+        rows,
+        tiles,
+        tuple(nests),
+        tuple(node.name for node in nodes if node.name in read_later),
+        tuple(node.name for node in nodes if not is_of_rows(node, rows)),
+        tuple(kept),
+    )
+
+
+def _joined(nests: Sequence[Nest]) -> list[Nest]:
+    """Neighbours without loops are one."""
+    joined: list[Nest] = []
+    for nest in nests:
+        if joined and not nest.axes and not joined[-1].axes:
+            joined[-1] = Nest((), joined[-1].nodes + nest.nodes)
+        else:
+            joined.append(nest)
+    return joined
+
+
+def _levels(
+    nodes: Sequence[Node], loops: Mapping[str, Axes], rows: Axes, read_later: set[str]
+) -> dict[str, int]:
+    """After how many passes over the row a node is computed: as late as those who read it."""
+    of = {node.name: node for node in nodes}
+    earliest: dict[str, int] = {}
+    for node in nodes:
+        before = [of[name] for name in node.reads if name in earliest]
+        earliest[node.name] = max(
+            (earliest[b.name] + _is_later(node, b, loops) for b in before), default=0
+        )
+    latest = dict(earliest)
+    for node in reversed(nodes):
+        users = [n for n in nodes if node.name in n.reads]
+        if node.kind or node.name in read_later or not users:
+            continue
+        latest[node.name] = min(latest[user.name] - _is_later(user, node, loops) for user in users)
+    return latest
+
+
+def _is_later(node: Node, before: Node, loops: Mapping[str, Axes]) -> bool:
+    """Whether a node can be computed only when the loops of another one have ended."""
+    if not loops[before.name]:
+        return False
+    if before.kind or loops[before.name] != loops[node.name]:
+        return True
+    return any(
+        e.args != tuple(map(index, before.axes))
+        for e in node.value.entries
+        if e.name == before.name
+    )
+
+
+def is_of_rows(node: Node, rows: Axes) -> bool:
+    """Whether it has one value in each row; else it is complete after the last."""
+    return {*rows} <= {*node.axes}

@@ -1,0 +1,407 @@
+"""Kernels in the place of lines of torch: the same values whatever is passed, and never a wrong one
+where no kernel can compute.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from gallery import EVERYTHING
+from torch._subclasses import FakeTensorMode
+
+import generated
+from codegen.driver import generate
+from codegen.targets import kernels as languages
+from derive import forward_from
+from derive.language.errors import QuestionError, UnprovedError
+from generated import kernels
+from generated.batch_norm import batch_norm, batch_norm_forward
+from generated.cross_entropy import cross_entropy
+from generated.huber import huber
+from generated.layer_norm import layer_norm
+from generated.mse import mse
+from generated.softmax import softmax
+from generated.softmax_nll import softmax_nll
+
+ROOT = Path(generated.__file__).parents[1]
+everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
+pytestmark = pytest.mark.skipif(
+    not (os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")),
+    reason="no C++ compiler",
+)
+
+
+@contextmanager
+def kernels_called(name: str):
+    """The names of the kernels of a forward that compute something."""
+    wrapper, called = import_module(f"generated.kernels.{name}"), []
+    run = wrapper._run
+
+    def counted(kernel, arrays, numbers):
+        done = run(kernel, arrays, numbers)
+        called.extend([kernel] * done)
+        return done
+
+    wrapper._run = counted
+    try:
+        with kernels.use("cpp"):
+            yield called
+    finally:
+        wrapper._run = run
+
+
+def outcome(function, arguments, names, seed=3):
+    """The output and the gradients of the inputs, for a random upstream gradient."""
+    leaves = {
+        name: t.detach().requires_grad_(name in names) if isinstance(t, torch.Tensor) else t
+        for name, t in arguments.items()
+    }
+    output = function(**leaves)
+    generator = torch.Generator().manual_seed(seed)
+    upstream = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    inputs = [leaves[name] for name in names if isinstance(leaves.get(name), torch.Tensor)]
+    gradients = torch.autograd.grad(
+        output, inputs, upstream.to(output.dtype), allow_unused=True, materialize_grads=True
+    )
+    return [output.detach(), *gradients]
+
+
+def both(function, arguments, names):
+    with kernels.use("cpp"):
+        ours = outcome(function, arguments, names)
+    with kernels.use("torch"):
+        theirs = outcome(function, arguments, names)
+    return ours, theirs
+
+
+def assert_same(ours, theirs, tolerance):
+    for own, other in zip(ours, theirs, strict=True):
+        assert own.shape == other.shape and own.dtype == other.dtype
+        assert torch.equal(own.isnan(), other.isnan())
+        assert torch.equal(own.isinf(), other.isinf())
+        finite = other.isfinite()
+        scale = other[finite].abs().max().item() if finite.any() else 0.0
+        gap = (own[finite] - other[finite]).abs().max().item() if finite.any() else 0.0
+        assert gap <= tolerance * max(scale, 1.0), (gap, scale)
+
+
+@everything
+def test_kernels_compute_what_the_lines_do(emitted):
+    """In both formats, with and without what is optional; and every kernel is reached."""
+    optional = {t.name for t, _ in emitted.definition.optional}
+    with kernels_called(str(emitted)) as called:
+        for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 2e-6)):
+            arguments = emitted.arguments(dtype=dtype)
+            for left_out in (set(), optional):
+                passed = {n: v for n, v in arguments.items() if n not in left_out}
+                assert_same(*both(emitted.function, passed, emitted.inputs), tolerance)
+    wrapper = import_module(f"generated.kernels.{emitted}")
+    plain = {name for name in wrapper._run.__self__.counts if name.startswith("plain")}
+    assert wrapper._run.__self__.counts.keys() - plain <= {*called}
+
+
+def drawn(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def norm_arguments(n, c, dtype=torch.float64):
+    return {
+        "x": drawn(n, c, dtype=dtype),
+        "gain": drawn(c, seed=1, dtype=dtype),
+        "bias": drawn(c, seed=2, dtype=dtype),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("size", [(300, 301), (3, 70_000), (70_000, 2), (2100, 65)])
+def test_blocks_threads_and_long_rows(size, threads):
+    """Sizes beyond all blocks and tiles, shared by threads; the same bits each time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        names = ["x", "gain", "bias"]
+        for function in (layer_norm, batch_norm):
+            arguments = norm_arguments(*size)
+            ours, theirs = both(function, arguments, names)
+            assert_same(ours, theirs, 1e-9 if function is layer_norm else 1e-10)
+            again, _ = both(function, arguments, names)
+            assert all(torch.equal(one, other) for one, other in zip(ours, again, strict=True))
+        logits = drawn(*size)
+        labels = torch.arange(size[0]) % size[1]
+        assert_same(*both(softmax_nll, {"logits": logits, "labels": labels}, ["logits"]), 1e-12)
+        assert_same(*both(softmax, {"x": logits}, ["x"]), 1e-12)
+    finally:
+        torch.set_num_threads(before)
+
+
+HARD = {
+    "large": [300.0, -300.0, 0.0, 1e4, -1e4],
+    "infinite": [float("inf"), 1.0, -float("inf"), 0.0, 2.0],
+    "nothing": [-float("inf")] * 5,
+    "no number": [float("nan"), 1.0, 2.0, -1.0, 0.0],
+    "zeros": [0.0, -0.0, 0.0, -0.0, 0.0],
+    "tiny": [5e-324, 1e-310, -1e-310, 1e-39, -1e-45],
+}
+ALONE = [
+    e
+    for e in EVERYTHING
+    if len(e.definition.arguments) == 1 and not e.definition.scalars and e.inputs
+]
+
+
+@pytest.mark.parametrize("row", HARD.values(), ids=HARD.keys())
+@pytest.mark.parametrize("emitted", ALONE, ids=str)
+def test_extremes_come_out_as_from_the_lines(emitted, row):
+    (name,) = emitted.inputs
+    rank = len(emitted.definition.arguments[0].home)
+    entries = torch.tensor([row, row[::-1], [1.0, 2.0, -3.0, 0.5, 0.0]], dtype=torch.float64)
+    shape = {1: (15,), 2: (3, 5), 3: (3, 5, 1)}[rank]
+    for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 1e-5)):
+        x = entries.reshape(shape).to(dtype)
+        assert_same(*both(emitted.function, {name: x}, [name]), tolerance)
+
+
+@pytest.mark.parametrize("size", [(0, 3), (1, 3), (2, 1), (1, 1)])
+def test_sizes_of_nothing_and_of_one(size):
+    x = drawn(*size)
+    assert_same(*both(softmax, {"x": x}, ["x"]), 1e-14)
+    labels = torch.zeros(size[0], dtype=torch.int64)
+    assert_same(*both(softmax_nll, {"logits": x, "labels": labels}, ["logits"]), 1e-14)
+    assert_same(*both(layer_norm, norm_arguments(*size), ["x", "gain", "bias"]), 1e-12)
+
+
+def test_any_strides_and_an_expanded_upstream_gradient():
+    base = drawn(12, 20)
+    views = [base.T, base[::2, 1::3], base.flip(0), drawn(1, 7).expand(5, 7), base[3:, 5:]]
+    for view in views:
+        expected = softmax(view)
+        with kernels_called("softmax") as called:
+            x = view.detach().requires_grad_()
+            y = softmax(x)
+            (dx,) = torch.autograd.grad(y.sum(), x)
+        assert called and torch.allclose(y, expected, rtol=1e-14, atol=0)
+        assert dx.shape == view.shape and dx.abs().max() < 1e-15
+
+
+def test_a_wrong_label_is_refused_as_by_the_lines():
+    for labels in (torch.tensor([0, 4, 1]), torch.tensor([0, -1, 1])):
+        for function in (softmax_nll, cross_entropy):
+            said = []
+            for target in ("cpp", "torch"):
+                with kernels.use(target), pytest.raises(IndexError) as refused:
+                    function(drawn(3, 4), labels)
+                said.append(str(refused.value))
+            assert said[0] == said[1]
+
+
+def test_ignored_labels_weights_and_more_dimensions():
+    logits, labels = (
+        drawn(4, 5, 3),
+        torch.tensor([[0, -100, 2], [4, 1, 1], [2, 2, -100], [3, 0, 4]]),
+    )
+    for more in ({}, {"weight": drawn(5).abs()}, {"label_smoothing": 0.1}):
+        arguments = {"logits": logits, "labels": labels, **more}
+        assert_same(*both(cross_entropy, arguments, ["logits"]), 1e-14)
+
+
+# -- where kernels do not compute ---------------------------------------------
+
+
+def test_what_autograd_or_a_transform_records_is_left_to_the_lines():
+    arguments = norm_arguments(5, 3)
+    leaves = [t.requires_grad_() for t in arguments.values()]
+    with kernels_called("batch_norm") as called:
+        forward = batch_norm_forward(*leaves)
+        assert forward.y.grad_fn is not None and not called  # recorded, operation by operation
+        first = torch.autograd.grad(batch_norm(*leaves).square().sum(), leaves, create_graph=True)
+        assert called == ["forward", "backward"]
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+    with kernels.use("torch"):
+        first = torch.autograd.grad(batch_norm(*leaves).square().sum(), leaves, create_graph=True)
+        expected = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+    assert_same(second, expected, 1e-11)
+
+
+def test_transforms_and_tensors_without_data():
+    x = drawn(4, 3)
+    expected = softmax(x)
+    with kernels_called("softmax") as called:
+        batched = torch.func.vmap(softmax)(x.unsqueeze(1)).squeeze(1)
+        assert torch.allclose(batched, expected)
+        assert torch.func.jacrev(softmax)(x).shape == (4, 3, 4, 3)
+        with FakeTensorMode() as mode:
+            assert softmax(mode.from_tensor(x)).shape == (4, 3)
+        assert softmax(x.to("meta")).shape == (4, 3)
+        assert not called
+        assert softmax(x.bfloat16()).dtype == torch.bfloat16  # computed in float32
+        assert called == ["forward"]
+        compiled = torch.compile(softmax, backend="eager", fullgraph=True)
+        assert torch.allclose(compiled(x), expected) and called == ["forward"]
+
+
+def test_a_gradient_that_is_not_wanted_is_left_out():
+    arguments = norm_arguments(5, 3)
+    with kernels.use("cpp"):
+        arguments["gain"].requires_grad_()
+        y = layer_norm(**arguments)
+        y.sum().backward()
+    assert arguments["x"].grad is None and arguments["gain"].grad is not None
+
+
+# -- choosing -----------------------------------------------------------------
+
+
+def test_one_word_chooses_and_a_block_restores():
+    x = {"x": drawn(4, 3)}
+    with kernels_called("softmax") as called:
+        softmax(**x)
+        with generated.use("torch"):
+            softmax(**x)
+            with generated.use("cpp"):
+                softmax(**x)
+        assert called == ["forward"] * 2
+    softmax(**x)
+    assert called == ["forward"] * 2
+    with pytest.raises(ValueError, match="there is no target 'cuda': there are torch, cpp"):
+        generated.use("cuda")
+
+
+PROGRAM = """
+import torch, warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    from generated.softmax import softmax
+    x = torch.arange(6.0).reshape(2, 3)
+    y = softmax(x)
+    softmax(x)
+assert torch.allclose(y, torch.softmax(x, 1)), y
+from generated import kernels
+print(kernels._state["target"], len(said), *(str(w.message) for w in said))
+"""
+
+
+def run(program: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess:
+    environment = {n: v for n, v in os.environ.items() if n != "GRADFORM_TARGET"}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(folder), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_variable_chooses_too():
+    assert run(PROGRAM).stdout.split() == ["torch", "0"]
+    assert run(PROGRAM, GRADFORM_TARGET="cpp").stdout.split() == ["cpp", "0"]
+    wrong = run(PROGRAM, GRADFORM_TARGET="cuda")
+    assert wrong.returncode and "there is no target 'cuda'" in wrong.stderr
+
+
+def test_without_a_compiler_torch_runs_and_says_so_once(tmp_path):
+    alone = {"PATH": str(tmp_path), "GRADFORM_TARGET": "cpp", "GRADFORM_KERNELS": str(tmp_path)}
+    said = run(PROGRAM, **alone).stdout
+    assert said.startswith("torch 1 no C++ compiler was found: install g++, or name one in CXX")
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\n[ $1 = --version ] && exit 0\necho of no use >&2\nexit 1\n")
+    broken.chmod(0o755)
+    said = run(PROGRAM, **(alone | {"CXX": str(broken)})).stdout
+    assert said.startswith("cpp 1 ") and "of no use" in said and "softmax runs on torch" in said
+
+
+def copied(folder: Path) -> Path:
+    package = folder / "generated"
+    (package / "kernels").mkdir(parents=True)
+    for name in ("__init__.py", "softmax.py"):
+        shutil.copy(ROOT / "generated" / name, package / name)
+    for name in ("__init__.py", "loops.h", "softmax.py", "softmax.cpp"):
+        shutil.copy(ROOT / "generated" / "kernels" / name, package / "kernels" / name)
+    return package
+
+
+def test_kernels_of_another_text_are_not_used(tmp_path):
+    package = copied(tmp_path)
+    assert run(PROGRAM, tmp_path, GRADFORM_TARGET="cpp").stdout.split()[:2] == ["cpp", "0"]
+    with (package / "softmax.py").open("a") as module:
+        module.write("# edited\n")
+    said = run(PROGRAM, tmp_path, GRADFORM_TARGET="cpp").stdout
+    assert said.startswith("cpp 1 the kernels of softmax are those of another text of the module")
+    assert "gradform softmax --target cpp" in said
+
+
+def test_a_cache_that_cannot_be_written_breaks_nothing(tmp_path):
+    """Root may write everywhere, but no folder can be made below a file."""
+    (tmp_path / "file").write_text("")
+    variables = {"GRADFORM_KERNELS": str(tmp_path / "file" / "below"), "GRADFORM_TARGET": "cpp"}
+    assert run(PROGRAM, **variables).stdout.split() == ["cpp", "0"]
+
+
+def test_many_threads_and_processes_build_at_once(tmp_path):
+    variables = {"GRADFORM_KERNELS": str(tmp_path), "GRADFORM_TARGET": "cpp"}
+    program = PROGRAM.replace("y = softmax(x)", "y = in_threads(lambda: softmax(x))")
+    threads = (
+        "import threading\n"
+        "def in_threads(f):\n"
+        "    found = []\n"
+        "    every = [threading.Thread(target=lambda: found.append(f())) for _ in range(8)]\n"
+        "    [t.start() for t in every]; [t.join() for t in every]\n"
+        "    assert len(found) == 8\n"
+        "    return found[0]\n"
+    )
+    found: list[str] = []
+    processes = [
+        threading.Thread(target=lambda: found.append(run(threads + program, **variables).stdout))
+        for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [said.split() for said in found] == [["cpp", "0"]] * 2
+    assert [file.suffix for file in tmp_path.iterdir()] == [".so"]
+
+
+# -- what is written ----------------------------------------------------------
+
+
+def test_a_wrong_kernel_is_not_written(monkeypatch):
+    """The driver runs what it writes, in both formats."""
+    language = languages["cpp"]
+
+    def generated_with(change):
+        texts = type(language).texts
+
+        class Changed(type(language)):
+            def texts(self, program, module):
+                kernel, wrapper = texts(self, program, module)
+                return change(kernel), wrapper
+
+        return generate(forward_from("mse"), order=1, kernels=Changed())
+
+    assert generated_with(lambda kernel: kernel).kernels
+    with pytest.raises(UnprovedError, match="away from autograd"):
+        generated_with(lambda kernel: kernel.replace("size_N", "(size_N + 1)"))
+    with pytest.raises(UnprovedError, match="in single precision"):
+        generated_with(lambda kernel: kernel.replace("<float>(", "<float>(1 + 0*threads, "))
+
+
+def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(QuestionError, match="no C"):
+        generate(forward_from("mse"), order=1, kernels=languages["cpp"])
+
+
+def test_mse_and_huber_are_told_apart():
+    """A file of kernels is found by its text, so one is never run in the place of another."""
+    x, y = drawn(4), drawn(4, seed=1)
+    with kernels.use("cpp"):
+        assert not torch.allclose(mse(x, y), huber(x, y))
