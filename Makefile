@@ -5,10 +5,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := generate
-.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex site playground lint format exercises bench clean
+OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats.py edges_of_sizes.py \
+    ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
+    second_derivatives.py numbers_held.py)
+
+.PHONY: generate check test fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
+
+# Kernels are built and compared before they are written; installs Debian's compiler where there is none.
+COMPILER = command -v $${CXX:-g++} >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
 
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
@@ -19,11 +26,13 @@ $(READY): pyproject.toml
 	touch $@
 
 generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
-	$(BIN)/python -m codegen
+	$(COMPILER)
+	$(BIN)/python -m codegen --target cpp
 	$(BIN)/python -m codegen report
 
 check: $(READY)  ## say whether generated/ is up to date; writes nothing
-	$(BIN)/python -m codegen --check
+	$(COMPILER)
+	$(BIN)/python -m codegen --target cpp --check
 	$(BIN)/python -m codegen report --check
 
 lint: $(READY)
@@ -76,7 +85,13 @@ playground: $(READY)  ## derive and check in a browser, in site/play/; installs 
 exercises: $(READY)  ## the 26 gradients of the network of names, beside autograd
 	$(BIN)/python examples/exercises.py
 
+test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
+	$(COMPILER)
+	GRADFORM_TARGET=cpp $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+
 bench: $(READY)  ## ratios against torch, side by side in one run
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/kernels.py --rows 32 --columns 64 --rounds 300
 	$(BIN)/python benchmarks/closed_forms.py
 	$(BIN)/python benchmarks/training_step.py
 

@@ -9,26 +9,18 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
-from codegen.emitting import Finished, Working, emit_all
+from codegen.emitting import emit_all
 from codegen.passed import lines_of_code
+from codegen.progress import in_a_bar, in_lines
 from codegen.quality import Emitted
 from codegen.report import FILE, report
 from codegen.targets import kernels, targets
@@ -44,7 +36,6 @@ from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, guarded, say
 from derive.running.limits import seconds_of
-from derive.running.progress import told
 from derive.running.writing import current, refuse
 
 DONE, WRONG = 0, 1
@@ -223,43 +214,13 @@ def _emitted(
     from time to time. What the limit left undone is said.
     """
     console = _console(stderr=True)
-    tell = _in_a_bar if console.is_terminal else _in_lines
+    tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):
         results = emit_all(forwards, cache, working, finished, limit=limit, target=target)
     for result in results:
         if result.cut_short:
             say(f"note: {result.cut_short}")
     return results
-
-
-@contextmanager
-def _in_a_bar(count: int, console: Console) -> Iterator[tuple[Working, Finished]]:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=count)
-        yield (
-            lambda name, what: bar.update(task, description=f"{name}: {what}"),
-            lambda name: bar.update(task, advance=1, description=name),
-        )
-
-
-@contextmanager
-def _in_lines(count: int, console: Console) -> Iterator[tuple[Working, Finished]]:
-    done = []
-    with told() as tell:
-        tell(f"0 of {count} done")
-
-        def finished(name: str) -> None:
-            done.append(name)
-            tell(f"{len(done)} of {count} done")
-
-        yield lambda name, what: tell(f"{name}: {what}"), finished
 
 
 def _console(stderr: bool = False) -> Console:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codegen.build import Beside, program_of
 from codegen.program import Program
 from codegen.quality import Emitted, Quality, Rounding
+from codegen.schedule.moved import loops_of
 from codegen.targets import Compares, Kernels, Target, targets
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
@@ -186,6 +187,10 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     """What of `Generated` is written, and what is reported of it."""
     program = generated.program
     counts = target.counts(program)
+    forward, backward = (
+        replace(traffic, loops=loops)
+        for traffic, loops in zip((counts.forward, counts.backward), loops_of(program), strict=True)
+    )
     quality = Quality(
         name=program.name,
         closed_form=program.formulas,
@@ -196,8 +201,8 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         ),
         reductions=counts.reductions,
         full=counts.full,
-        forward=counts.forward,
-        backward=counts.backward,
+        forward=forward,
+        backward=backward,
         proved=_sizes_proved(generated.proved),
         second=() if program.second is None else sum(program.second.formulas, ()),
         second_proved="not proved" if program.second is None else program.second.proved,

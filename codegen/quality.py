@@ -36,10 +36,12 @@ class Moves:
 class Traffic:
     """What one function moves. ``kernel`` is what cannot be avoided: the arguments that it reads
     and the results that it makes, each once. ``lines`` is what its lines move, one operation at a
-    time. ``larger`` are the shapes of what is larger than full size on the way.
+    time, ``loops`` what its kernels move (one or none: where it is not made of loops). ``larger``
+    are the shapes of what is larger than full size on the way.
     """
 
     kernel: Moves
+    loops: tuple[Moves, ...]
     lines: Moves
     larger: tuple[str, ...]
 

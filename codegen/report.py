@@ -92,11 +92,17 @@ def _counted(result: Emitted) -> dict[str, str]:
         "saved": ", ".join(quality.saved),
         "reductions": ", ".join(quality.reductions),
         "forward_kernel": _moves(quality.forward.kernel),
+        "forward_loops": _loops(quality.forward.loops),
         "forward_lines": _moves(quality.forward.lines),
         "backward_kernel": _moves(quality.backward.kernel),
+        "backward_loops": _loops(quality.backward.loops),
         "backward_lines": _moves(quality.backward.lines),
         "larger": ", ".join(dict.fromkeys((*quality.forward.larger, *quality.backward.larger))),
     }
+
+
+def _loops(loops: Sequence[Moves]) -> str:
+    return _moves(loops[0]) if loops else "none"
 
 
 def _moves(moves: Moves) -> str:

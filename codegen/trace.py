@@ -18,11 +18,8 @@ from rich.console import Console
 
 from codegen.build import program_of
 from codegen.driver import TOLERANCE, beside_of, compared, written
-from codegen.program import Function, Program
-from codegen.program.parts import operands
-from codegen.program.steps import Assign
-from codegen.program.values import Value
 from codegen.targets import Target, targets
+from codegen.trace_code import program_blocks, schedules, text_blocks
 from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm
 from derive.derivation import stages
@@ -89,9 +86,11 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
         record = make(record)
         yield from doors_after[type(record)](make, record)
     program, text = written(forward, record, beside_of(record), target)
-    yield _door(program_of, program, _program(program))
+    yield _door(program_of, program, program_blocks(program))
+    for maker, record, blocks in schedules(program):
+        yield _door(maker, record, blocks)
     difference = compared(forward, program, text, target)  # or nobody sees the text
-    yield _door(type(target).render, text, _text(text, program, target))
+    yield _door(type(target).render, text, text_blocks(text, program, target))
     rounding = target.rounding(text, forward.definition, program)
     words = f"{difference:.1e} away from autograd in double precision, of at most {TOLERANCE:.0e}; "
     words += f"in single precision {rounding.ours:.1e}, autograd itself {rounding.autograd:.1e}"
@@ -255,43 +254,3 @@ doors_after: dict[type, Callable[[Callable, object], Iterator[Section]]] = {
     ClosedForm: _after_closing,
     Proved: _after_proof,
 }
-
-
-# -- codegen -------------------------------------------------------------------------
-
-
-def _program(program: Program) -> Iterator[Block]:
-    functions = (program.forward, program.backward, program.atoms, program.chain)
-    yield Prose(f"sizes: {', '.join(name for _, name in program.sizes) or 'none'}")
-    needs = [
-        f"of {', '.join(axis for axis, _ in r.axes)}: {r.name} {r.use}"
-        for r in program.requirements
-    ]
-    yield Prose(f"requirements on sizes: {'; '.join(needs) or 'none'}")
-    yield Prose(f"not safe: {'; '.join(program.unsafe) or 'nothing'}")
-    yield Code(tuple((function.name, _function(function)) for function in functions))
-    yield Prose(f"the steps of {program.backward.name}:")
-    steps = (step for step in program.backward.steps if isinstance(step, Assign))
-    yield Code(
-        tuple((step.name, f"{shape(step.value.dims)} {_tree(step.value)}") for step in steps)
-    )
-
-
-def _function(function: Function) -> str:
-    """Its arguments, results, and how many steps of which kind it has."""
-    kinds = Counter(type(step).__name__ for step in function.steps)
-    steps = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    arguments = ", ".join(p.name for p in function.parameters)
-    return f"({arguments}) -> {', '.join(function.results)}: {steps}"
-
-
-def _tree(value: Value) -> str:
-    """The classes of a value and of what it is made of: ``Reduce(Times(Load, Load))``."""
-    inside = ", ".join(map(_tree, operands(value)))
-    name = type(value).__name__
-    return f"{name}({inside})" if inside else name
-
-
-def _text(text: str, program: Program, target: Target) -> Iterator[Block]:
-    yield Prose(f"{len(text.splitlines())} lines; of these the closed form:")
-    yield Code(tuple(target.backward_lines(program).items()))

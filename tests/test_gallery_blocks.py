@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from functionals import LAYOUTS, TOLERANCES, Functional, assert_agrees, assert_agrees_on
 from references import drawing
 
+import generated
+
 ROWS = ((4, 3), (3, 8), (5, 2))
 SEQUENCES = ((2, 5, 3), (3, 4, 2))
 
@@ -263,7 +265,8 @@ def test_a_large_score_that_is_masked_out_hides_nothing():
 def test_attention_makes_nothing_of_queries_by_keys_by_features(functional):
     """The largest tensor is queries by keys, and the mask is looked at in the forward alone."""
     module = import_module(f"generated.{functional.name}")
-    forward, backward = (getsource(getattr(module, name)) for name in ("_forward", "_backward"))
+    with generated.use("torch"):
+        forward, backward = (getsource(getattr(module, name)) for name in ("_forward", "_backward"))
     assert len(re.findall(r" @ |baddbmm\(", forward)) == 2 and backward.count(" @ ") == 4
     assert not {"einsum", "where"} & {*re.findall(r"\w+", backward)}
     assert "probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))" in backward

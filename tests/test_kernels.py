@@ -236,11 +236,13 @@ def test_transforms_and_tensors_without_data():
     with kernels_called("softmax") as called:
         batched = torch.func.vmap(softmax)(x.unsqueeze(1)).squeeze(1)
         assert torch.allclose(batched, expected)
-        assert torch.func.jacrev(softmax)(x).shape == (4, 3, 4, 3)
         with FakeTensorMode() as mode:
             assert softmax(mode.from_tensor(x)).shape == (4, 3)
         assert softmax(x.to("meta")).shape == (4, 3)
         assert not called
+        jacobian = torch.func.jacrev(softmax)(x)  # whose forward is of plain tensors
+        assert torch.allclose(jacobian, torch.func.jacrev(lambda t: torch.softmax(t, 1))(x))
+        called.clear()
         assert softmax(x.bfloat16()).dtype == torch.bfloat16  # computed in float32
         assert called == ["forward"]
         compiled = torch.compile(softmax, backend="eager", fullgraph=True)
@@ -372,7 +374,7 @@ def test_many_threads_and_processes_build_at_once(tmp_path):
 # -- what is written ----------------------------------------------------------
 
 
-def test_a_wrong_kernel_is_not_written(monkeypatch):
+def test_a_wrong_kernel_is_not_written():
     """The driver runs what it writes, in both formats."""
     language = languages["cpp"]
 
@@ -388,9 +390,14 @@ def test_a_wrong_kernel_is_not_written(monkeypatch):
 
     assert generated_with(lambda kernel: kernel).kernels
     with pytest.raises(UnprovedError, match="away from autograd"):
-        generated_with(lambda kernel: kernel.replace("size_N", "(size_N + 1)"))
+        generated_with(lambda kernel: kernel.replace("Real(size_N)", "Real(size_N + 1)"))
     with pytest.raises(UnprovedError, match="in single precision"):
-        generated_with(lambda kernel: kernel.replace("<float>(", "<float>(1 + 0*threads, "))
+        more = "Real(size_N + sizeof(Real) % 8)"  # in float32
+        generated_with(lambda kernel: kernel.replace("Real(size_N)", more))
+    with pytest.raises(QuestionError, match="cannot build"):
+        generated_with(lambda kernel: kernel.replace("return DONE", "return DOES"))
+    with pytest.raises(UnprovedError, match="no call reached backward, forward"):
+        generated_with(lambda kernel: kernel.replace("return DONE", "return OUT_OF_RANGE"))
 
 
 def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):

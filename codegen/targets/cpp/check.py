@@ -37,11 +37,13 @@ class Beside:
         the lines that it stands for.
         """
         with _imported(text, self.texts, self.shared, program.name) as (module, kernels):
-            _refuse_without_compiler(kernels)
+            _build(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
             called = _counting(wrapper)
             with kernels.use("cpp"):
                 difference = largest_difference_of(module, definition, program)
+                if not difference <= SINGLE:
+                    return difference
                 single = _single(module, kernels, definition, program)
             silent = sorted(set(wrapper._run.__self__.counts) - called)
             if silent:
@@ -79,13 +81,12 @@ def _imported(
                 del sys.modules[known]
 
 
-def _refuse_without_compiler(kernels: ModuleType) -> None:
+def _build(kernels: ModuleType, name: str) -> None:
     try:
-        kernels.version(kernels.compiler())
+        kernels.built(kernels.FOLDER / f"{name}.cpp")
     except kernels.NoCompiler as error:
-        raise QuestionError(
-            str(error), "without one leave --target cpp out; kernels are compared before written"
-        ) from None
+        remedy = "leave --target cpp out: kernels are compared before they are written"
+        raise QuestionError(str(error), remedy) from None
 
 
 def _counting(wrapper: ModuleType) -> set[str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
+USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
+OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
 FORMATS = (("float", "float"), ("double", "double"))  # (name, type)
 RUNTIME = {"__init__.py": "runtime.py", "loops.h": "loops.h"}  # what all kernels share
 
@@ -68,15 +70,15 @@ class CppTarget:
         kernels_text = self._printed(
             "kernels.cpp.jinja", header=lines, kernels=_all_printed(kernels)
         )
-        body = "\n".join(line for w in wrappers for line in (*w.lines, w.returned))
-        borrowed = sorted({*CALLED.findall(body)} - {"_run", "_given", "_of"})
+        body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
+        borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
         classes = sorted({*re.findall(r"^return (\w+)\(", body, re.M)})
         text = self._printed(
             "wrapper.py.jinja",
             header=lines,
             name=name,
             title=program.title,
-            imports=[line for part, line in IMPORTS.items() if part and part in body],
+            imports=[line for part, line in USED.items() if part in body],
             replaced=_tuple([f'"{w.name}"' for w in wrappers]),
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),

@@ -5,6 +5,7 @@ What is asked of options stays a line of torch, and so does what a library does 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from codegen.program.values import Load
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.cpp.kernels import Kernel
+from codegen.targets.torch.lines import broken
 from codegen.targets.torch.page import Page
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 from derive.language.errors import QuestionError
@@ -59,7 +61,7 @@ class Wrappers:
         body = _Body(self, function, flat, f"_of.{name}(*_given)", arguments)
         return Wrapper(
             name,
-            core.signature.removeprefix("@_uncast\n"),
+            core.signature,
             self._usable(function, guards),
             instead,
             tuple(body.lines(pieces, results)),
@@ -73,10 +75,7 @@ class Wrappers:
         places = self.page.places(function)
         places = sorted(places[name] for name in function.results if name in places)
         wanted = [f"{name}[{i}]" for name in guards for i in places]
-        multiplies = self.page.multiplies_matrices(function)
-        plain = f"_usable({tensors})"
-        uncast = ["not torch.is_autocast_enabled('cpu')"] * multiplies
-        return " and ".join([*wanted, *uncast, plain])
+        return " and ".join([*wanted, f"_usable({tensors})"])
 
 
 class _Body:
@@ -106,11 +105,11 @@ class _Body:
                     if isinstance(value, Load):
                         self.shapes.setdefault(value.name, value.dims)
         needed = {size for piece in pieces if isinstance(piece, Kernel) for size in piece.sizes}
-        found = [f"_given = {in_tuple(self.arguments)}", *self.sizes(needed)]
+        found = [broken(f"_given = {in_tuple(self.arguments)}"), *self.sizes(needed)]
         found += map(self.printer.step, self.before())
         for piece in pieces:
             found += self.called(piece) if isinstance(piece, Kernel) else self.whole(piece)
-        return found
+        return _used(found, {*self.codes.values()})
 
     def before(self) -> list[Step]:
         """What is asked, and filled in, before anything is computed."""
@@ -157,9 +156,9 @@ class _Body:
         tensors = [name if name in self.made else f"{name}.contiguous()" for name in kernel.reads]
         tensors += kernel.writes
         numbers = [*kernel.sizes, *kernel.scalars]
-        arguments = [f'"{kernel.name}"', in_tuple(tensors), in_tuple(numbers)]
-        lines += [wrapped("if not _run", arguments, ":", indent=4)]
-        lines += [f"    return {self.instead}"]
+        arguments = f'"{kernel.name}", {in_tuple(tensors)}, {in_tuple(numbers)}'
+        lines += [broken(f"_done = _run({arguments})")]
+        lines += ["if not _done:", f"    return {self.instead}"]
         return lines
 
     def layout(self, name: str) -> Layout:
@@ -174,3 +173,13 @@ class _Body:
 
     def whole(self, piece: Whole) -> list[str]:
         return [self.printer.step(Assign(piece.name, piece.value))]
+
+
+def _used(lines: Sequence[str], sizes: set[str]) -> list[str]:
+    """``lines`` without those that name a size which no later one reads."""
+    found: list[str] = []
+    for line in reversed(lines):
+        name = line.partition(" = ")[0]
+        if name not in sizes or any(re.search(rf"\b{name}\b", later) for later in found):
+            found.append(line)
+    return found[::-1]

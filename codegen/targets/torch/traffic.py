@@ -87,7 +87,7 @@ class _Counting:
         counted = [operation for step in function.steps for operation in self._operations(step)]
         larger = [shape(made.dims) for _, made in counted if self.size(made.dims) > self.full]
         lines = sum((self._moves(*operation) for operation in counted), NOTHING)
-        return Traffic(self._kernel(function), lines, tuple(dict.fromkeys(larger)))
+        return Traffic(self._kernel(function), (), lines, tuple(dict.fromkeys(larger)))
 
     def _moves(self, read: Sequence[_Stored], made: _Stored) -> Moves:
         named = {tensor for tensor in read if tensor.name}

@@ -36,6 +36,7 @@ FLAGS = (
     "-fopenmp",
     "-fno-math-errno",  # no rule of arithmetic is relaxed by these two
     "-fno-trapping-math",
+    "-ffp-contract=off",  # a product that is rounded before it is subtracted from itself gives 0
     "-shared",
     "-fPIC",
 )
