@@ -7,8 +7,10 @@ into which others were flattened is met as those.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 
 from codegen.program import NUMBERS, Function, Program
 from codegen.program import arrays as array_values
@@ -42,13 +44,18 @@ REDUCTIONS = {
 }
 
 
-def flat(program: Program, function: Function) -> Flat:
-    """The nodes of a function. Raises `QuestionError` for what no loop computes."""
-    return _Flattening(program, function).flat()
+def flat(
+    program: Program, function: Function, known: Mapping[str, Element] = MappingProxyType({})
+) -> Flat:
+    """The nodes of a function; ``known`` are names in it that stand for numbers.
+
+    Raises `QuestionError` for what no loop computes.
+    """
+    return _Flattening(program, function, known).flat()
 
 
 class _Flattening(Entries):
-    def __init__(self, program: Program, function: Function):
+    def __init__(self, program: Program, function: Function, known: Mapping[str, Element]):
         self.function = function
         codes = dict(program.sizes)
         self.codes = codes
@@ -64,7 +71,7 @@ class _Flattening(Entries):
         self.layouts: dict[str, Layout] = {}
         self.picks: dict[tuple[str, str], None] = {}
         self.counter = count(1)
-        self.known: dict[str, Element] = {}
+        self.known: dict[str, Element] = dict(known)
         for p in function.tensors:
             whole = "whole" if p.role == "label" else "real"
             self.arrays[p.name] = Array(p.name, self.axes(p.layout), p.layout, whole)

@@ -7,8 +7,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import count, product
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +20,8 @@ from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 
-SINGLE = 1e-3  # of the largest entry: rounding is far below it, what is wrong far above
+# Of the largest entry: rounding is far below it, what is wrong far above.
+FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
 PACKAGES = count(1)
 
 
@@ -42,17 +43,19 @@ class Beside:
             called = _counting(wrapper)
             with kernels.use("cpp"):
                 difference = largest_difference_of(module, definition, program)
-                if not difference <= SINGLE:
+                if not difference <= FORMATS[torch.float32]:
                     return difference
-                single = _single(module, kernels, definition, program)
+                apart = _from_lines(module, kernels, definition, program)
             silent = sorted(set(wrapper._run.__self__.counts) - called)
             if silent:
                 raise UnprovedError(f"{definition.name}: no call reached {', '.join(silent)}")
-            if not single <= SINGLE:
-                raise UnprovedError(
-                    f"{definition.name}: the kernels are {single:.1e} away from the lines of torch "
-                    f"in single precision (at most {SINGLE:.0e} is allowed); nothing was emitted"
-                )
+            for dtype, allowed in FORMATS.items():
+                if not apart[dtype] <= allowed:
+                    raise UnprovedError(
+                        f"{definition.name}: the kernels are {apart[dtype]:.1e} away from the lines"
+                        f" of torch in {dtype} (at most {allowed:.0e} is allowed); nothing was "
+                        "emitted"
+                    )
         return difference
 
 
@@ -83,7 +86,7 @@ def _imported(
 
 def _build(kernels: ModuleType, name: str) -> None:
     try:
-        kernels.built(kernels.FOLDER / f"{name}.cpp")
+        kernels.built(kernels.FOLDER / f"{name}.cpp", "double")
     except kernels.NoCompiler as error:
         remedy = "leave --target cpp out: kernels are compared before they are written"
         raise QuestionError(str(error), remedy) from None
@@ -107,35 +110,55 @@ def _counting(wrapper: ModuleType) -> set[str]:
     return called
 
 
-def _single(module, kernels, definition: Definition, program: Program) -> float:
-    """The largest difference to the lines in single precision, relative to the largest entry."""
-    worst = 0.0
-    for dims in dims_tried(definition):
+def _from_lines(module, kernels, definition: Definition, program: Program) -> dict:
+    """The largest differences to the lines that kernels stand for, relative to the largest entry,
+    by the format: of the loss and of every choice of gradients, with and without options.
+    """
+    worst = dict.fromkeys(FORMATS, 0.0)
+    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
+    optional = {p.name for p in program.forward.parameters if p.default is not None}
+    every = replace(definition, ignoring=())  # labels that all count, for what is shorter then
+    for dims, (left_out, drawn) in product(
+        dims_tried(definition), ((set(), definition), (optional, every))
+    ):
         generator = torch.Generator().manual_seed(0)
-        arguments = arguments_of(definition, program, DRAWS[1], generator, dims)
-        with kernels.use("cpp"):
-            ours = _in_single(module, program, arguments)
-        with kernels.use("torch"):
-            theirs = _in_single(module, program, arguments)
-        for own, other in zip(ours, theirs, strict=True):
-            if other.numel() and bool(other.isfinite().all()):
-                gap = ((own - other).abs().max() / other.abs().max().clamp(min=1e-6)).item()
-                worst = max(worst, gap if gap == gap else float("inf"))
+        arguments = arguments_of(drawn, program, DRAWS[1], generator, dims)
+        passed = {name: value for name, value in arguments.items() if name not in left_out}
+        there = [name for name in inputs if name in passed]
+        for wanted, dtype in product(_choices(there), FORMATS):
+            with kernels.use("cpp"):
+                ours = _outcome(module, program, passed, wanted, dtype)
+            with kernels.use("torch"):
+                theirs = _outcome(module, program, passed, wanted, dtype)
+            for own, other in zip(ours, theirs, strict=True):
+                if other.numel() and bool(other.isfinite().all()):
+                    gap = ((own - other).abs().max() / other.abs().max().clamp(min=1e-6)).item()
+                    worst[dtype] = max(worst[dtype], gap if gap == gap else float("inf"))
     return worst
 
 
-def _in_single(module, program: Program, arguments: Mapping[str, object]) -> list[Tensor]:
-    """The output and the gradients."""
-    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
+def _choices(names: list[str]) -> list[tuple[str, ...]]:
+    """All of them, each alone, and all but the first."""
+    found = [tuple(names), *((name,) for name in names), tuple(names[1:])]
+    return [choice for choice in dict.fromkeys(found) if choice]
+
+
+def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
+    """The output and the gradients, these twice: a loss hands them out once."""
     leaves = {
-        name: value.float().requires_grad_(name in differentiable)
+        name: value.detach().to(dtype).requires_grad_(name in wanted)
         if isinstance(value, Tensor) and value.is_floating_point()
         else value
         for name, value in arguments.items()
     }
     output = getattr(module, program.name)(**leaves)
-    inputs = [leaves[name] for name in sorted(differentiable) if leaves.get(name) is not None]
+    inputs = [leaves[name] for name in wanted]
     generator = torch.Generator().manual_seed(1)
-    upstream = torch.randn(output.shape, generator=generator)
-    gradients = torch.autograd.grad(output, inputs, upstream, allow_unused=True)
-    return [output.detach(), *(g for g in gradients if g is not None)]
+    upstream = torch.randn(output.shape, generator=generator).to(dtype)
+    found = [output.detach()]
+    for _ in range(2):
+        gradients = torch.autograd.grad(
+            output, inputs, upstream, retain_graph=True, allow_unused=True
+        )
+        found += [g for g in gradients if g is not None]
+    return found

@@ -125,7 +125,7 @@ class Expressions:
 
     def _choose(self, e: Element) -> str:
         condition, yes, no = e.args
-        return f"({self.text(condition)} ? {self.real(yes)} : {self.real(no)})"
+        return f"choose({self.text(condition)}, {self.real(yes)}, {self.real(no)})"
 
     def _power(self, e: Element) -> str:
         base, exponent = e.args

@@ -102,25 +102,24 @@ class Kernels:
         local = [name for name in stored if name not in later]
         memory = {name: self.axes_of(name) for name in (*reads, *stored)}
         loops = Loops(self.codes, memory)
-        loops.lines = []
-        for sweep in sweeps:
-            loops.sweep(sweep)
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory)
         sizes = tuple(sorted({self.codes[axis] for axis in axes}))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
-        lines = [
-            *self._labels_checked(elements, loops),
-            *(f"    {line}" for line in loops.numbers),
-            *(line for name in local for line in self._local(name, memory[name], loops)),
-            *loops.lines,
-        ]
         arguments = [
             *((self._type(name), named(name)) for name in reads),
             *(("Real* __restrict", named(name)) for name in writes),
             *((f"const {I64}", f"size_{size}") for size in sizes),
             *(("const double", named(name)) for name in scalars),
             ("const int", "threads"),
+        ]
+        loops.given = (*(name for _, name in arguments), *map(named, local))
+        for sweep in sweeps:
+            loops.sweep(sweep)
+        lines = [
+            *self._labels_checked(elements, loops),
+            *(line for name in local for line in self._local(name, memory[name], loops)),
+            *loops.lines,
         ]
         return Kernel(
             name, tuple(reads), tuple(writes), sizes, tuple(scalars), tuple(arguments), tuple(lines)

@@ -16,7 +16,7 @@ I64 = "int64_t"
 class Lines:
     """Writes lines. ``memory`` are the axes of every array that has its place in memory, by its
     name; ``current`` is the sweep that is written, ``of`` are its nodes, ``tile`` the axis that is
-    cut into pieces.
+    cut into pieces, ``given`` are the names of the function's variables.
     """
 
     current: Sweep
@@ -28,7 +28,8 @@ class Lines:
         self.memory = dict(memory)
         self.lines: list[str] = []
         self.depth = 1
-        self.numbers: list[str] = []
+        self.given: tuple[str, ...] = ()
+        self.numbers = 0
         for name, axes in memory.items():
             self.print.places[name] = self.in_memory(name, axes)
 
@@ -69,15 +70,18 @@ class Lines:
     # -- numbers --------------------------------------------------------------
 
     def with_numbers(self, e: Element) -> None:
-        """What is made of numbers alone has a name before all loops."""
+        """What is made of numbers alone has a name before all loops: a variable of its thread, for
+        a compiler does not fill a vector with one that it has to read through a closure.
+        """
         for part in self.largest(e, is_number):
             if part.kind == "number" or (part.kind == "size") or part in self.print.at_hand:
                 continue
-            name = f"number_{len(self.numbers) + 1}"
+            self.numbers += 1
+            name = f"number_{self.numbers}"
             text = self.print.double(part)
             whole = part.kind in ("compare", "and", "or", "not")
             kind = "bool" if whole else "Real"
-            self.numbers.append(f"const {kind} {name} = {text if whole else f'Real({text})'};")
+            self.line(f"const {kind} {name} = {text if whole else f'Real({text})'};")
             self.print.at_hand[part] = name
 
     def largest(self, e: Element, holds) -> list[Element]:

@@ -7,6 +7,9 @@ number of threads and on nothing else.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Sweep
 from codegen.targets.cpp.expressions import named
@@ -23,9 +26,6 @@ class Loops(Passes):
     # -- a sweep --------------------------------------------------------------
 
     def sweep(self, sweep: Sweep) -> None:
-        for nest in sweep.nests:
-            for node in nest.nodes:
-                self.with_numbers(node.value)
         self.current = sweep
         self.of = {node.name: node for nest in sweep.nests for node in nest.nodes}
         self.tile = sweep.parallel[-1] if sweep.tiles else None
@@ -34,13 +34,28 @@ class Loops(Passes):
         with self.block(""):
             self.rows_counted()
             self.totals_declared()
-            with self.block(
-                f"parallel(rows, work, threads, [=](int thread, {I64} begin, {I64} end)"
-            ):
+            self.line("const int used = threads_for(rows, work, threads);")
+            self.line("")
+            place = len(self.lines) - 1
+            with self.block(""):
+                self.line(f"const {I64} thread = omp_get_thread_num();")
+                self.line(f"const {I64} count = omp_get_num_threads();")
+                self.line(f"const {I64} begin = rows * thread / count;")
+                self.line(f"const {I64} end = rows * (thread + 1) / count;")
                 self.thread()
-            self.lines[-1] += ");"
+            self.lines[place] = self.region(self.lines[place:])
             self.totals_added()
         self.print.places, self.print.at_hand = places, at_hand
+
+    def region(self, lines: Sequence[str]) -> str:
+        """The pragma of a parallel region: each thread has copies of what is read in it, for a
+        compiler loads what it reads through a pointer to others again in each round of a loop.
+        """
+        read = {*re.findall(r"[A-Za-z_]\w*", "\n".join(lines))}
+        own = ["rows", *(f"{node.name}_parts" for node in self.partial)]
+        own += ["tile"] * (self.tile is not None)
+        copies = [name for name in (*self.given, *own) if name in read]
+        return f"        #pragma omp parallel num_threads(used) firstprivate({', '.join(copies)})"
 
     def rows_counted(self) -> None:
         rows = self.current.parallel
@@ -76,6 +91,8 @@ class Loops(Passes):
             self.line(f"{node.kind}_of_parts({parts}, threads, {count}, {result});")
 
     def thread(self) -> None:
+        for node in self.of.values():
+            self.with_numbers(node.value)
         for node in self.partial:
             kind = "double" if node.kind == "sum" else "Real"
             count = self.product([self.print.size(axis) for axis in node.axes])

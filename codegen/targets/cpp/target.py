@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from codegen.header import header
-from codegen.program import Function, Program
-from codegen.schedule.flattening import flat
-from codegen.targets.cpp.kernels import Kernel, kernels_of
-from codegen.targets.cpp.wrappers import Wrapper, Wrappers
-from codegen.targets.torch.page import Page
+from codegen.program import Program
+from codegen.targets.cpp.functions import functions_of
+from codegen.targets.cpp.kernels import Kernel
 from codegen.targets.torch.target import CALLED, IMPORTS
 from codegen.targets.torch.wrapping import wrapped
 from derive.language.errors import QuestionError
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
 OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
-FORMATS = (("float", "float"), ("double", "double"))  # (name, type)
 RUNTIME = {"__init__.py": "runtime.py", "loops.h": "loops.h"}  # what all kernels share
 
 
@@ -36,11 +33,13 @@ class Printed:
     """A kernel as its template prints it."""
 
     name: str
+    kind: str
+    begin: str
+    end: str
     parameters: str
     arguments: str
     special: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
-    formats: tuple[dict[str, str], ...]
 
 
 class CppTarget:
@@ -62,7 +61,8 @@ class CppTarget:
 
         Raises `QuestionError` for what no loop computes.
         """
-        kernels, wrappers = self._functions(program)
+        written = functions_of(program)
+        kernels, wrappers = written.kernels, written.wrappers
         if not kernels:
             return ()
         lines = header(program.source, program.source_hash)
@@ -71,15 +71,17 @@ class CppTarget:
             "kernels.cpp.jinja", header=lines, kernels=_all_printed(kernels)
         )
         body = "\n".join(line for w in wrappers for line in (w.signature, *w.lines, w.returned))
+        body += "".join(each.takes_plain for each in written.at_once)
         borrowed = sorted({*CALLED.findall(body)} - OWN - {w.name for w in wrappers})
-        classes = sorted({*re.findall(r"^return (\w+)\(", body, re.M)})
+        classes = sorted({*re.findall(r"^return ([A-Z]\w*)\(", body, re.M)})
         text = self._printed(
             "wrapper.py.jinja",
             header=lines,
             name=name,
             title=program.title,
             imports=[line for part, line in USED.items() if part in body],
-            replaced=_tuple([f'"{w.name}"' for w in wrappers]),
+            replaced=_tuple([f'"{name}"' for name in written.replaced]),
+            at_once=written.at_once,
             counts=[_counts(kernel) for kernel in kernels],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             borrowed=[f"{name} = _module.{name}" for name in (*classes, *borrowed)],
@@ -99,32 +101,6 @@ class CppTarget:
     def _printed(self, template: str, **values: object) -> str:
         return self.environment.get_template(template).render(**values)
 
-    def _functions(self, program: Program) -> tuple[list[Kernel], list[Wrapper]]:
-        kernels, wrappers = [], []
-        page = Page(program)
-        pairs = [(page, program, "")]
-        if program.plain is not None:
-            pairs.append((page.plain, page.plain.program, "_plain"))
-        for own, pair, prefix in pairs:
-            writer = Wrappers(own, pair)
-            for function, kind in ((pair.forward, "_forward"), (pair.backward, "_backward")):
-                found = flat(pair, function)
-                name = f"{prefix}{kind}"
-                pieces = kernels_of(name[1:], found, dict(pair.sizes), pair.several)
-                own_kernels = [piece for piece in pieces if isinstance(piece, Kernel)]
-                if own_kernels:
-                    kernels += own_kernels
-                    returned = _returned(program, function, kind) if prefix else ()
-                    wrappers.append(writer.wrapper(function, name, found, pieces, returned))
-        return kernels, wrappers
-
-
-def _returned(program: Program, function: Function, kind: str) -> tuple[str, ...]:
-    """What the shorter pair returns: of the gradients all, None where there is none."""
-    if kind == "_forward":
-        return function.results
-    return tuple(name if name in function.results else "None" for name in program.backward.results)
-
 
 def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
     """Each with those before it that it calls."""
@@ -136,18 +112,12 @@ def _all_printed(kernels: Sequence[Kernel]) -> list[Printed]:
 
 
 def _as_printed(kernel: Kernel, public: bool) -> Printed:
-    def parameters(real: str) -> str:
-        return ",\n    ".join(
-            f"{kind} {name}".replace("Real", real) for kind, name in kernel.arguments
-        )
-
-    formats = tuple(
-        {"name": name, "type": kind, "parameters": parameters(kind)} for name, kind in FORMATS
-    )
+    """What Python calls catches what C++ throws: there is no memory."""
+    parameters = ",\n    ".join(f"{kind} {name}" for kind, name in kernel.arguments)
     arguments = ", ".join(name for _, name in kernel.arguments)
     special = tuple((size, short.name) for size, short in kernel.special)
-    text = parameters("Real")
-    return Printed(kernel.name, text, arguments, special, kernel.lines, formats if public else ())
+    kind, begin, end = ('extern "C" ', "try {", "} CAUGHT") if public else ("static ", "{", "}")
+    return Printed(kernel.name, kind, begin, end, parameters, arguments, special, kernel.lines)
 
 
 def _counts(kernel: Kernel) -> str:

@@ -57,7 +57,7 @@ delete do double else enum explicit export extern false float for friend goto if
 mutable namespace new noexcept not operator or private protected public register return short signed
 sizeof static struct switch template this throw true try typedef typename union unsigned using
 virtual void volatile while xor Real begin end thread threads row rows work tile block stop scratch
-parallel square cube square_root absolute sign larger smaller unless exp log log1p expm1 tanh sinh
+choose square cube square_root absolute sign larger smaller unless exp log log1p expm1 tanh sinh
 cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE NO_MEMORY
 OUT_OF_RANGE VECTOR ONE DECLARED
 """

@@ -6,7 +6,7 @@ What is asked of options stays a line of torch, and so does what a library does 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS, Function, Program
@@ -25,14 +25,24 @@ from derive.notation.layout import Dim, Layout
 
 @dataclass(frozen=True)
 class Wrapper:
-    """A function as text: the ``name`` of what it stands for, its signature and what follows."""
+    """A function as text: its ``name``, its signature, what it does and returns. ``wanted`` are the
+    gradients that it computes, by the places of the inputs, where it computes not all.
+    """
 
     name: str
     signature: str
-    usable: str
-    instead: str
     lines: tuple[str, ...]
     returned: str
+    wanted: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A function with what computes it."""
+
+    function: Function
+    flat: Flat
+    pieces: Sequence[Kernel | Whole]
 
 
 class Wrappers:
@@ -43,53 +53,65 @@ class Wrappers:
         self.codes = dict(program.sizes)
 
     def wrapper(
-        self,
-        function: Function,
-        name: str,
-        flat: Flat,
-        pieces: Sequence[Kernel | Whole],
-        returned: Sequence[str] = (),
+        self, loops: Loops, name: str, returned: Sequence[str], parts: Mapping[str, str]
     ) -> Wrapper:
-        """``returned`` as a plain tuple, if it is given."""
+        """In the place of the function ``name``. ``returned`` as a plain tuple, if it is given;
+        ``parts`` are functions that compute some of the results, by the condition for each.
+        """
+        function = loops.function
         guards = [self.page.needs] * self.page.guards_in(function)
-        core = self.page.core(function, name, guards, returned)
         arguments = [*(p.name for p in function.parameters), *guards]
-        made = dict(flat.results)
-        results = [made.get(r, r) for r in (returned or function.results)]
-        kind = "" if returned else function.result_class
-        instead = wrapped(f"_of.{name}", arguments, indent=15)
-        body = _Body(self, function, flat, f"_of.{name}(*_given)", arguments)
-        return Wrapper(
-            name,
-            core.signature,
-            self._usable(function, guards),
-            instead,
-            tuple(body.lines(pieces, results)),
-            wrapped(f"return {kind}", results, indent=4)
-            if kind
-            else f"return ({', '.join(results)},)",
-        )
-
-    def _usable(self, function: Function, guards: Sequence[str]) -> str:
         tensors = ", ".join(p.name for p in function.tensors)
-        places = self.page.places(function)
-        places = sorted(places[name] for name in function.results if name in places)
-        wanted = [f"{name}[{i}]" for name in guards for i in places]
-        return " and ".join([*wanted, f"_usable({tensors})"])
+        lines = [
+            f"if not _usable({tensors}):",
+            f"    {wrapped(f'return _of.{name}', arguments, indent=8)}",
+        ]
+        for condition, part in parts.items():
+            lines += [f"if {condition}:", f"    {wrapped(f'return {part}', arguments, indent=8)}"]
+        instead = f"return _of.{name}(*_given)"
+        lines += _Body(self, loops, instead, arguments).lines()
+        core = self.page.core(function, name, guards, returned)
+        last = self.returned(loops, returned or function.results, not returned)
+        return Wrapper(name, core.signature, tuple(lines), last)
+
+    def part(self, loops: Loops, name: str, results: Sequence[str], plain: bool) -> Wrapper:
+        """Of a backward, for some of its gradients; the others of ``results`` are None."""
+        function = loops.function
+        guards = [self.page.needs] * self.page.guards_in(self.program.backward)
+        arguments = [*(p.name for p in function.parameters), *guards]
+        whole = f"_of.{name.partition('_of_')[0]}"
+        lines = _Body(self, loops, f"return {whole}(*_given)", arguments).lines()
+        shown = [r if r in function.results else "None" for r in results]
+        signature = wrapped(f"def {name}", arguments, ":")
+        return Wrapper(name, signature, tuple(lines), self.returned(loops, shown, not plain))
+
+    def at_once(self, loops: Loops, name: str, parameters: Sequence[str], wanted) -> Wrapper:
+        """The loss and its gradients; ``parameters`` are those of the differentiable function."""
+        made = dict(loops.flat.results)
+        lines = _Body(self, loops, "return None", parameters).lines()
+        loss, *gradients = loops.function.results
+        shown = [made[f"d{p}"] if f"d{p}" in gradients else "None" for p in parameters]
+        signature = wrapped(f"def {name}", parameters, ":")
+        last = f"return {in_tuple([made[loss], *shown])}"
+        return Wrapper(name, signature, tuple(lines), last, tuple(wanted))
+
+    def returned(self, loops: Loops, names: Sequence[str], as_class: bool) -> str:
+        made = dict(loops.flat.results)
+        results = [made.get(name, name) for name in names]
+        if as_class:
+            return wrapped(f"return {loops.function.result_class}", results, indent=4)
+        return f"return {in_tuple(results)}"
 
 
 class _Body:
-    """``instead`` is what is called where a kernel refuses its arguments."""
+    """``instead`` is what is done where a kernel refuses its arguments."""
 
-    def __init__(self, wrappers: Wrappers, function: Function, flat: Flat, instead: str, arguments):
+    def __init__(self, wrappers: Wrappers, loops: Loops, instead: str, arguments: Sequence[str]):
         self.instead, self.arguments = instead, arguments
-        self.page, self.codes, self.function, self.flat = (
-            wrappers.page,
-            wrappers.codes,
-            function,
-            flat,
-        )
-        self.printer = self.page.printer(function)
+        self.page, self.codes = wrappers.page, wrappers.codes
+        self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
+        flat = loops.flat
+        self.printer = self.page.printer(self.function)
         self.fixed = dict(wrappers.program.fixed)
         self.like = self.printer.like
         self.made: set[str] = set()  # by kernels, one entry after the other
@@ -98,14 +120,16 @@ class _Body:
             if name in flat.layouts:
                 self.shapes.setdefault(node, flat.layouts[name])
 
-    def lines(self, pieces: Sequence[Kernel | Whole], results: Sequence[str]) -> list[str]:
+    def lines(self) -> list[str]:
+        pieces = self.pieces
         for piece in pieces:
             if isinstance(piece, Whole):
                 for value in values_in(Assign(piece.name, piece.value)):
                     if isinstance(value, Load):
                         self.shapes.setdefault(value.name, value.dims)
         needed = {size for piece in pieces if isinstance(piece, Kernel) for size in piece.sizes}
-        found = [broken(f"_given = {in_tuple(self.arguments)}"), *self.sizes(needed)]
+        given = [broken(f"_given = {in_tuple(self.arguments)}")] * ("_given" in self.instead)
+        found = [*given, *self.sizes(needed)]
         found += map(self.printer.step, self.before())
         for piece in pieces:
             found += self.called(piece) if isinstance(piece, Kernel) else self.whole(piece)
@@ -158,7 +182,7 @@ class _Body:
         numbers = [*kernel.sizes, *kernel.scalars]
         arguments = f'"{kernel.name}", {in_tuple(tensors)}, {in_tuple(numbers)}'
         lines += [broken(f"_done = _run({arguments})")]
-        lines += ["if not _done:", f"    return {self.instead}"]
+        lines += ["if not _done:", f"    {self.instead}"]
         return lines
 
     def layout(self, name: str) -> Layout:

@@ -201,24 +201,31 @@ class Autograd(DifferentiatedAgain):
             *page.second_cores("_plain", gradients),
         )
 
-    def plain_applied(self) -> list[str]:
-        """When the shorter pair is taken, and how."""
+    def takes_plain(self) -> str:
+        """When the shorter pair is taken; nothing where there is none."""
         plain = self.program.plain
         if plain is None:
-            return []
+            return ""
         printer = self.printer(self.program.forward)
         tests = [f"{name} is None" for name in plain.absent]
         tests += [f"{name} == 0" for name in plain.zero]
         for step in plain.counting:
             lengths = "".join(f", {printer.text(length)}" for length in step.lengths)
             tests.append(f"_all_count({step.name}, {IGNORE_INDEX}{lengths})")
+        return " and ".join(tests)
+
+    def plain_applied(self) -> list[str]:
+        """When the shorter pair is taken, and how."""
+        plain = self.program.plain
+        if plain is None:
+            return []
         inputs = ", ".join(p.name for p in plain.forward.parameters)
         needs = plain.backward.parameters[1:]
         saved = ", ".join([*(p.name for p in needs if p.role not in NUMBERS), *self.kept])
         numbers = [p.name for p in needs if p.role in NUMBERS]
         results = in_tuple(plain.forward.results).removeprefix("(").removesuffix(")")
         return [
-            f"ctx.plain = {' and '.join(tests)}",
+            f"ctx.plain = {self.takes_plain()}",
             "if ctx.plain:",
             f"    {results} = _plain_forward({inputs})",
             f"    ctx.save_for_backward({saved})",

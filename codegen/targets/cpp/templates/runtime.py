@@ -82,7 +82,7 @@ class Kernels:
         self.source, self.counts = Path(file).with_suffix(".cpp"), counts
         self.found: dict = {}
         self.lock = threading.Lock()
-        self.built = None
+        self.built: dict = {}
 
     def run(self, name: str, arrays, numbers) -> bool:
         """Whether a kernel could compute with these; the arrays lie one entry after the other."""
@@ -99,14 +99,14 @@ class Kernels:
     def load(self, key):
         name, dtype = key
         with self.lock:
-            if self.built is None:
+            if dtype not in self.built:
                 try:
-                    self.built = ctypes.CDLL(str(built(self.source)))
+                    self.built[dtype] = ctypes.CDLL(str(built(self.source, FORMATS[dtype])))
                 except (NoCompiler, OSError) as error:
                     tell(f"{error}; {self.source.stem} runs on torch")
                     self.found[key] = refuses
                     return refuses
-            function = getattr(self.built, f"{name}_{FORMATS[dtype]}")
+            function = getattr(self.built[dtype], name)
             arrays, sizes, numbers = self.counts[name]
             function.argtypes = (
                 [ctypes.c_void_p] * arrays
@@ -125,8 +125,17 @@ def refuses(*arguments) -> int:
 
 
 def usable(*tensors) -> bool:
-    """Whether kernels can compute with these: plain tensors in one format of 32 or 64 bits on the
-    CPU, of which nothing wants to know how the result came about.
+    """Whether kernels can compute with these: `computable`, and nothing wants to know how the
+    result came about.
+    """
+    return computable(tensors) and not (
+        torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    )
+
+
+def computable(tensors) -> bool:
+    """Whether these are plain tensors in one format of 32 or 64 bits on the CPU, with no transform
+    at work; None is one that was left out.
     """
     if (
         torch.compiler.is_compiling()
@@ -135,7 +144,7 @@ def usable(*tensors) -> bool:
         or forward_ad._current_level >= 0
     ):
         return False
-    recorded, formats = torch.is_grad_enabled(), set()
+    formats = set()
     for tensor in tensors:
         if tensor is None:
             continue
@@ -143,7 +152,6 @@ def usable(*tensors) -> bool:
             type(tensor) not in PLAIN
             or not tensor.is_cpu
             or tensor.layout is not torch.strided
-            or (recorded and tensor.requires_grad)
             or tensor.is_neg()
             or torch._C._functorch.is_legacy_batchedtensor(tensor)
         ):
@@ -153,16 +161,93 @@ def usable(*tensors) -> bool:
     return len(formats) == 1 and formats <= FORMATS.keys()
 
 
+class AtOnce:
+    """In the place of the autograd function ``original`` of a loss: its gradients are computed with
+    it, by what is wanted; ``takes_plain`` says whether nothing optional is passed.
+    """
+
+    def __init__(self, original, takes_plain, parts, plain):
+        self.original, self.takes_plain = original, takes_plain
+        self.parts, self.plain = parts, plain
+
+    def __getattr__(self, name):
+        return getattr(self.original, name)
+
+    def apply(self, *arguments):
+        compute = self.computes(arguments) if torch.is_grad_enabled() else None
+        if compute is not None:
+            with torch.no_grad():
+                found = compute(*arguments)
+            if found is not None:
+                return LossWithGradients.apply(found, self.original, *arguments)
+        return self.original.apply(*arguments)
+
+    def computes(self, arguments):
+        """The function that computes what is wanted, if there is one."""
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        wanted = tuple(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments)
+        if wanted not in self.parts.keys() | self.plain.keys() or not computable(tensors):
+            return None
+        return (self.plain if self.takes_plain(*arguments) else self.parts).get(wanted)
+
+
+class LossWithGradients(torch.autograd.Function):
+    """A loss that was computed with its gradients for an upstream gradient of 1; they are handed
+    out once. Where they are wanted again, or are differentiated, ``original`` is called.
+    """
+
+    @staticmethod
+    def forward(ctx, found, original, *arguments):
+        ctx.set_materialize_grads(False)
+        loss, *ctx.gradients = found
+        ctx.original = original
+        ctx.others = [None if isinstance(a, torch.Tensor) else a for a in arguments]
+        ctx.places = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
+        ctx.save_for_backward(*(arguments[i] for i in ctx.places))
+        return (loss,)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        tensors = ctx.saved_tensors  # a change in place is told of
+        if dloss is None:
+            return (None,) * (2 + len(ctx.others))
+        if ctx.gradients is None or torch.is_grad_enabled() or not computable([dloss]):
+            return (None, None, *LossWithGradients.again(ctx, tensors, dloss))
+        gradients, ctx.gradients = ctx.gradients, None
+        if dloss.item() != 1:
+            for gradient in gradients:
+                if gradient is not None:
+                    gradient.mul_(dloss)
+        return (None, None, *gradients)
+
+    @staticmethod
+    def again(ctx, tensors, dloss):
+        arguments, differentiated = list(ctx.others), torch.is_grad_enabled()
+        for place, tensor in zip(ctx.places, tensors, strict=True):
+            arguments[place] = tensor
+        needed = [i for i, wanted in enumerate(ctx.needs_input_grad[2:]) if wanted]
+        with torch.enable_grad():
+            loss = ctx.original.apply(*arguments)[0]
+        inputs = [arguments[i] for i in needed]
+        found = torch.autograd.grad(
+            loss, inputs, dloss, create_graph=differentiated, allow_unused=True
+        )
+        gradients = [None] * len(arguments)
+        for place, gradient in zip(needed, found, strict=True):
+            gradients[place] = gradient
+        return gradients
+
+
 # -- building -----------------------------------------------------------------
 
 
-def built(source: Path) -> Path:
-    """The library made of a file: found by what it was made of, or made now. Processes that build
-    the same one at once do not disturb each other. Raises `NoCompiler`.
+def built(source: Path, real: str) -> Path:
+    """The library made of a file for the format ``real``: found by what it was made of, or made
+    now. Processes that build the same one at once do not disturb each other. Raises `NoCompiler`.
     """
     found = compiler()
     made_of = [source.read_text(), (FOLDER / "loops.h").read_text(), *FLAGS, *LIBRARIES]
-    made_of += [version(found), processor()]
+    made_of += [version(found), processor(), real]
     name = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:32]
     folder = kept_in()
     library = folder / f"{source.stem}-{name}.so"
@@ -171,7 +256,16 @@ def built(source: Path) -> Path:
     handle, fresh = tempfile.mkstemp(".so", f"{source.stem}-", folder)
     os.close(handle)
     try:
-        command = [found, *FLAGS, f"-I{FOLDER}", str(source), "-o", fresh, *LIBRARIES]
+        command = [
+            found,
+            *FLAGS,
+            f"-DREAL={real}",
+            f"-I{FOLDER}",
+            str(source),
+            "-o",
+            fresh,
+            *LIBRARIES,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_BUILD)
         if done.returncode:
             raise NoCompiler(f"{found} cannot build {source}:\n{done.stderr[:2000]}")

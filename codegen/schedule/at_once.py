@@ -1,0 +1,35 @@
+"""A loss together with its gradients: one function, as all that arrives at a loss is a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codegen.program import Function, Program
+from codegen.program.steps import NotZero
+from codegen.schedule.elements import ONE, Element, size
+from codegen.schedule.flattening import flat
+from codegen.schedule.nodes import Flat, Whole
+
+
+def at_once(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
+    """The forward with the gradients ``wanted`` behind it, for an upstream gradient of 1; None
+    where the output is no number, where the backward asks for more, or where a library stands
+    between the loops: nothing is gained then.
+    """
+    forward, backward = program.forward, program.backward
+    upstream = backward.parameters[0]
+    if upstream.layout or any(isinstance(step, NotZero) for step in backward.steps):
+        return None
+    function = replace(
+        forward,
+        name=f"{forward.name}_with_gradients",
+        steps=(*forward.steps, *backward.steps),
+        results=(forward.results[0], *wanted),
+    )
+    axes = {code: axis for axis, code in program.sizes}
+    known: dict[str, Element] = {
+        p.name: size(axes[p.name]) for p in backward.parameters if p.role == "size"
+    }
+    found = flat(program, function, known | {upstream.name: ONE})
+    return None if any(isinstance(node, Whole) for node in found.nodes) else (function, found)
