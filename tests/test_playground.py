@@ -41,7 +41,7 @@ def batch_norm():
 
 def test_a_derivation_is_told_piece_by_piece(batch_norm):
     first = [next(iter(m["parts"])) for m in batch_norm if m["kind"] == "parts"]
-    assert first == ["forwards", "title", "file", "picture", "picture"]
+    assert first == ["forwards", "title", "file", "picture", "sections", "markdown"]
     assert batch_norm[0] == {"kind": "stage", "what": "reading"}
     assert batch_norm[-1]["kind"] == "done"
     stages = [m["what"] for m in batch_norm if m["kind"] == "stage"]
