@@ -35,6 +35,7 @@ PYODIDE = {
 }
 # Of the library, what nothing here imports.
 LEFT_OUT = ("generated", "sympy/physics", "sympy/parsing/autolev")
+FETCHING = "its packages come from the registries of npm and Python, which must be within reach"
 SOURCES = ("derive", "codegen", "playground")
 
 
@@ -213,7 +214,8 @@ def _run(*command: str, cwd: Path = ROOT) -> None:
     except FileNotFoundError:
         sys.exit(f"{command[0]} is needed to build the playground: make playground installs it")
     if done.returncode:
-        sys.exit(f"{' '.join(command[:4])} failed")
+        told = f"{' '.join(command[:4])} failed, as it says above"
+        sys.exit(f"{told}; {FETCHING}" if {"ci", "pip"} & {*command} else told)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ export class Derived {
   }
 
   #steps({ picture, sections }) {
-    byId("picture").replaceChildren(clean(picture));
+    if (picture !== undefined) byId("picture").replaceChildren(clean(picture));
     const shown = byId("sections");
     for (const part of shown.children) {
       if (part.open) this.opened.add(part.dataset.title);

@@ -120,18 +120,20 @@ function heard(message, view, start) {
     const failed = troubles.find((trouble) => trouble.kind === "trouble");
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     view.end(failed);
-    say(failed ? TOLD[failed.outcome] ?? TOLD.failed : `${view.said}, ${seconds} s`, failed ? "bad" : view.kind);
+    say(failed ? toldOf(failed) : `${view.said}, ${seconds} s`, failed ? "bad" : view.kind);
     keepOffline();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
 }
 
 const TOLD = {
-  "not understood": "Not understood: see the marked line",
+  "not understood": "Not understood",
   unproved: "Not proved: nothing is shown",
   stopped: "Stopped",
   failed: "It went wrong",
 };
+
+const toldOf = ({ outcome, line }) => `${TOLD[outcome] ?? TOLD.failed}${line > 0 ? ": see the marked line" : ""}`;
 
 // Which forwards and inputs there are, once the text has been read.
 function known(parts) {

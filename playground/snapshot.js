@@ -26,6 +26,7 @@ def asked(**question):
 # What is imported, compiled or filled at the first use is so already: with other forwards than
 # those that anybody measures.
 asked(ask="derive", text=shelf["softmax_nll"], order=2)
+asked(ask="derive", text=shelf["layer_norm"])
 asked(ask="check", text=shelf["tanh"], backward="dx = dy*(1 + y*y)")
 loaded = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
 del shelf, asked

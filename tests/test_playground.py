@@ -9,6 +9,7 @@ import pytest
 
 from codegen.playground import answer, gallery
 from codegen.playground.question import question_from
+from derive.presentation.sections import FOUND, TITLES
 
 SHELF = {forward["called"]: forward for forward in gallery()}
 TANH = SHELF["tanh"]["text"]
@@ -41,7 +42,7 @@ def batch_norm():
 
 def test_a_derivation_is_told_piece_by_piece(batch_norm):
     first = [next(iter(m["parts"])) for m in batch_norm if m["kind"] == "parts"]
-    assert first == ["forwards", "title", "file", "picture", "picture"]
+    assert first == ["forwards", "title", "file", "picture", "sections", "markdown"]
     assert batch_norm[0] == {"kind": "stage", "what": "reading"}
     assert batch_norm[-1]["kind"] == "done"
     stages = [m["what"] for m in batch_norm if m["kind"] == "stage"]
@@ -102,6 +103,8 @@ def test_the_last_forward_is_meant_unless_one_is_named():
         ("N = 1\n", 0, "holds no forward"),
         ("import nosuch\n", 1, "nosuch"),
         ("raise SystemExit\n", 1, "SystemExit"),
+        ("", 0, "holds no forward"),
+        (TANH.replace("    y =", "\ty ="), TANH[: TANH.index("    y =")].count("\n") + 1, "tabs"),
         ("(" * 100_000, 1, ""),
     ],
 )
@@ -112,6 +115,27 @@ def test_a_mistake_has_its_line(text, line, problem):
         line = text[: text.index("Input(M)")].count("\n") + 1
     assert trouble["line"] == line
     assert problem in trouble["problem"] and "/" not in trouble["problem"].split(":")[0]
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "GeneratorExit", "MemoryError"])
+def test_whatever_a_text_raises_is_said(error):
+    trouble = trouble_in(answered(ask="derive", text=f"raise {error}\n{TANH}"))
+    assert error in trouble["problem"]
+
+
+@pytest.mark.parametrize(
+    "pasted", [TANH.replace("\n", "\r\n"), "\ufeff" + TANH, TANH.replace("    ", "\t")]
+)
+def test_what_is_pasted_is_read_as_it_is_meant(pasted):
+    parts = parts_in(answered(ask="derive", text=pasted))
+    assert parts["latex"] == parts_in(answered(ask="derive", text=TANH))["latex"]
+
+
+def test_what_is_found_last_stands_where_it_belongs(batch_norm):
+    told = [m["parts"]["sections"] for m in batch_norm if "sections" in m.get("parts", {})]
+    first, last = ([title for title, _ in sections] for sections in told)
+    assert last == [title for title in TITLES if title in last] and {*last} - {*first} == {FOUND}
+    assert f"## {FOUND}" in parts_in(batch_norm)["markdown"]
 
 
 def test_what_has_no_influence_is_warned_of_at_its_line():

@@ -180,6 +180,84 @@ def test_a_mistake_is_shown_at_its_line(plays):
     assert "dx=" in plays.closed
 
 
+def test_a_mistake_without_a_line_points_at_none(plays):
+    plays.answer_to("  ")
+    assert plays.status == "Not understood" and "holds no forward" in plays.text(
+        "#forward-troubles"
+    )
+
+
+def test_of_two_forwards_one_is_chosen(plays):
+    """The one that was shown stays; the last one of a text that is opened."""
+    plays.answer_to(FORWARD)
+    plays.answer_to(FORWARD + FORWARD[FORWARD.index("class") :].replace("Own", "Other"))
+    assert plays.tab.value("document.querySelector('#forwards').value") == "Own"
+    before = plays.answers
+    plays.tab.value(
+        "(f => { f.value = 'Other'; f.dispatchEvent(new Event('change')); })"
+        "(document.querySelector('#forwards'))"
+    )
+    plays.answered(before)
+    plays.tab.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert "def other_backward" in plays.text("#module")
+    plays.answer_to(FORWARD)
+    assert plays.tab.value("document.querySelector('#forwards-label').hidden")
+
+
+def test_the_editor_can_be_written_in_while_a_derivation_runs(plays):
+    """And what was being derived is left for what is written now."""
+    plays.write(ENDLESS)
+    plays.until("document.querySelector('#status').dataset.kind === 'busy'")
+    time.sleep(1)
+    plays.answer_to(FORWARD)
+    assert plays.status.startswith("Derived") and "dx=" in plays.closed
+
+
+def test_it_is_loaded_again_in_the_middle(browser, served):
+    play = Play(browser, served.page).answered()
+    play.write(ENDLESS)
+    play.until("document.querySelector('#status').dataset.kind === 'busy'")
+    play.until("location.hash.length > 1")
+    play.tab.call("Page.reload")
+    play.until("document.querySelector('#stop') && !document.querySelector('#stop').hidden")
+    assert "while True" in play.text("#forward .cm-content")
+    play.answer_to(FORWARD)
+    assert play.status.startswith("Derived")
+
+
+def test_the_policy_lets_nothing_in_or_out(browser, served):
+    play = Play(browser, served.page).answered()
+    play.tab.value(TRIED)
+    refused = {"script-src-elem", "img-src", "connect-src", "style-src-elem", "form-action"}
+    refused |= {"frame-src", "object-src", "base-uri", "font-src"}
+    play.until("window.refused.length >= 9")
+    assert {*play.tab.value("window.refused")} == refused
+    assert play.tab.value("document.title") != "in"
+
+
+# One thing of each kind, to another host or in the page itself.
+TRIED = """
+window.refused = [];
+document.addEventListener('securitypolicyviolation', e => refused.push(e.effectiveDirective));
+(() => {
+  const away = 'http://127.0.0.1:1/';
+  const add = (name, values) =>
+    document.body.append(Object.assign(document.createElement(name), values));
+  add('script', { textContent: "document.title = 'in'" });
+  add('img', { src: away });
+  fetch(away).catch(() => {});
+  add('style', { textContent: 'body { color: red }' });
+  add('iframe', { src: away });
+  add('object', { data: away });
+  document.head.append(Object.assign(document.createElement('base'), { href: away }));
+  new FontFace('f', `url(${away})`).load().catch(() => {});
+  const form = Object.assign(document.createElement('form'), { action: away });
+  document.body.append(form);
+  form.submit();
+})()
+"""
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_wrong_formula_is_refuted(browser, served, width):
     play = Play(browser, served.page, width).answered()
@@ -277,6 +355,22 @@ HOSTILE = {
     "deep": (FORWARD.replace("x**2", "x" + "+(x" * 9_000 + ")" * 9_000), REFUSED),
     "powers": (FORWARD.replace("x**2", "x**(10**(10**10))"), f"Stopped|{REFUSED}"),
     "memory": (FORWARD.replace("N = Ax", "z = 'z' * 10**12\nN = Ax"), REFUSED),
+    "nested lists": (
+        FORWARD.replace("N = Ax", "z = []\nwhile True: z = [z] * 10**6\nN = Ax"),
+        f"Stopped|{REFUSED}",
+    ),
+    "interrupt": (FORWARD.replace("N = Ax", "raise KeyboardInterrupt\nN = Ax"), REFUSED),
+    "a file": (FORWARD.replace("N = Ax", "open('/etc/passwd').read()\nN = Ax"), REFUSED),
+    "asks outside": (
+        FORWARD.replace("N = Ax", "import js\njs.fetch('http://127.0.0.1:1/leak')\nN = Ax"),
+        REFUSED,
+    ),
+    "asks Pyodide": (
+        FORWARD.replace(
+            "N = Ax", "__import__('pyodide.http').http.open_url('http://127.0.0.1:1/leak')\nN = Ax"
+        ),
+        REFUSED,
+    ),
     "recursion": (FORWARD.replace("N = Ax", "def f(): return f()\nf()\nN = Ax"), REFUSED),
 }
 
@@ -290,6 +384,7 @@ def test_a_hostile_text_harms_its_own_worker_alone(plays, name):
     plays.tab.value("document.querySelector('#limit').value = 60")
     plays.answer_to(FORWARD)
     assert plays.status.startswith("Derived") and "dx=" in plays.closed
+    assert not [address for address in plays.tab.requests() if "leak" in address]
 
 
 def test_a_hostile_text_reaches_neither_the_page_nor_the_network(plays, browser):

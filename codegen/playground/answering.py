@@ -41,7 +41,7 @@ def answer(question: str, send: Callable[[str], None]) -> None:
         tell("trouble", outcome="not understood", **said)
     except UnprovedError as error:
         tell("trouble", outcome="unproved", problem=str(error), remedy="", line=0, where=FORWARD)
-    except Exception as error:  # whatever a text leads to is said, and the page goes on
+    except BaseException as error:  # whatever a text raises is said, and the page goes on
         words = f"{type(error).__name__}: {' '.join(str(error).split())}"
         tell("trouble", outcome="failed", problem=words, remedy="", line=0, where=FORWARD)
     tell("done", seconds=round(time.monotonic() - start, 2))

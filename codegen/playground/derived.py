@@ -25,6 +25,11 @@ from derive.presentation.sections import CODE, FOUND, TITLES, document_of, equat
 from derive.proving.proved import Proved
 from derive.running.limits import Doing, limited
 
+LATER = (
+    FOUND,
+    CODE,
+)  # sections that are not shown with the steps: what is long looked for, and torch
+
 # Beside what is proved, on the page and in every text that leaves it.
 NOT_RUN = "Proved; not run beside autograd, which needs torch: gradform on your own machine does."
 
@@ -38,19 +43,35 @@ def told_of_derivation(
     doing("writing the code")
     tell("parts", parts=_code(forward, proved, Beside()))
     doing("showing the steps")
-    titles = [title for title in TITLES if title not in (FOUND, CODE)]
-    tell("parts", parts=_shown(document_of(proved, titles=titles)))
+    document = document_of(proved, titles=[title for title in TITLES if title not in LATER])
+    shown = _shown(document)
+    tell("parts", parts=shown)
     second = None
     if question.order != FIRST:
         second = _second(proved, question.limit, doing, tell)
     doing("looking for what else there is to show")
     with limited(question.limit):
-        document = document_of(proved)
+        found = document_of(proved, titles=(FOUND,))
+    before = sum(TITLES.index(section.title) < TITLES.index(FOUND) for section in document.sections)
+    document, shown = _joined((document, shown), (found, _shown(found)), before)
     if second is not None:
         tell("parts", parts=_code(forward, proved, Beside(second)))
         again = document_of_second(second)
-        document = replace(document, sections=(*document.sections, *again.sections))
-    tell("parts", parts=_shown(document) | {"markdown": markdown(document)})
+        document, shown = _joined((document, shown), (again, _shown(again)), len(shown["sections"]))
+    tell("parts", parts={"sections": shown["sections"]})
+    doing("writing Markdown")
+    tell("parts", parts={"markdown": markdown(document)})
+
+
+Pages = tuple[Document, dict[str, object]]  # a document, and what is shown of it
+
+
+def _joined(pages: Pages, more: Pages, place: int) -> Pages:
+    """``more`` among the sections, which are not written once more for it."""
+    (document, shown), (other, others) = pages, more
+    sections = (*document.sections[:place], *other.sections, *document.sections[place:])
+    written = shown["sections"][:place] + others["sections"] + shown["sections"][place:]
+    return replace(document, sections=sections), shown | {"sections": written}
 
 
 def _second(
@@ -130,4 +151,4 @@ def _shown(document: Document) -> dict[str, object]:
         steps.append(replace(section, blocks=others))
     drawn = Document("", (), (Section("", tuple(picture)),))
     ((_, page),) = parts(drawn)
-    return {"picture": page, "sections": parts(replace(document, sections=tuple(steps)))}
+    return {"picture": page, "sections": [*parts(replace(document, sections=tuple(steps)))]}
