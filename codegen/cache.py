@@ -44,21 +44,21 @@ STARTED = time.time()
 
 class Cache:
     """A folder with one file for each result; ``folder`` None keeps nothing. ``order`` is that up
-    to which derivatives have a closed form.
+    to which derivatives have a closed form; a ``target`` beside torch has its kernels too.
     """
 
-    def __init__(self, folder: Path | None, order: int = SECOND):
-        self.folder, self.order = folder, order
+    def __init__(self, folder: Path | None, order: int = SECOND, target: str = PLAIN):
+        self.folder, self.order, self.target = folder, order, target
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
 
-    def get(self, forward: type[Forward], target: str = PLAIN) -> Emitted | None:
+    def get(self, forward: type[Forward]) -> Emitted | None:
         """What was derived for the forward, marked as unchanged; None where nothing was. What has
         kernels too will do where none are asked for.
         """
         if self.folder is None or _distrusted(self.folder):
             return None
-        wanted = (target, *kernels) if target == PLAIN else (target,)
+        wanted = (PLAIN, *kernels) if self.target == PLAIN else (self.target,)
         found = (self._kept(forward, other) for other in wanted)
         return next((each for each in found if each is not None), None)
 
@@ -76,7 +76,7 @@ class Cache:
         except (OSError, ValueError, RecursionError):
             return None
 
-    def put(self, forward: type[Forward], emitted: Emitted, target: str = PLAIN) -> None:
+    def put(self, forward: type[Forward], emitted: Emitted) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began, as
         it may have been derived from the text before, or a limit of time cut it short, as it
         depends on how fast the machine was.
@@ -88,7 +88,7 @@ class Cache:
                 return
             text = json.dumps(as_data(emitted))
             self._prepare()
-            put(self._entry(forward, target), f"{_digest(text)}\n{text}")
+            put(self._entry(forward, self.target), f"{_digest(text)}\n{text}")
             self._forget_the_oldest()
         except (OSError, ValueError, QuestionError):
             return
@@ -97,7 +97,7 @@ class Cache:
     def machinery(self) -> str:
         return machinery_hash()
 
-    def _entry(self, forward: type[Forward], target: str = PLAIN) -> Path:
+    def _entry(self, forward: type[Forward], target: str) -> Path:
         """The place of a forward's result."""
         file = _file(forward)
         if file not in self.fingerprints:

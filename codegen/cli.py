@@ -64,7 +64,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m codeg
         f"compiler builds; {TORCH} without it",
     )
     options = _options(parser, arguments)
-    return guarded(lambda: _generate(options, _cache(options, order_of(options, THIRD))))
+    return guarded(
+        lambda: _generate(options, _cache(options, order_of(options, THIRD), _target(options)))
+    )
 
 
 def _target(options: argparse.Namespace) -> str:
@@ -105,8 +107,8 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpa
     return parser.parse_args(arguments)
 
 
-def _cache(options: argparse.Namespace, order: int = SECOND) -> Cache:
-    cache = Cache(None if options.no_cache else cache_folder(), order)
+def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH) -> Cache:
+    cache = Cache(None if options.no_cache else cache_folder(), order, target)
     if cache.distrusted:
         say(cache.distrusted)
     return cache
@@ -131,14 +133,14 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
 
 
 def _generate(options: argparse.Namespace, cache: Cache) -> int:
-    limit, target = seconds_of(options.limit), _target(options)
+    limit = seconds_of(options.limit)
     out, forwards = options.out, _forwards(options)
     if not options.check:
         _refuse([out / file_of(forward) for forward in forwards], options)
-    results = _emitted(forwards, cache, limit, target)
+    results = _emitted(forwards, cache, limit)
     texts = {out / result.file: result.text for result in results}
-    if target in kernels:
-        texts |= kernel_files(out, results, kernels[target])
+    if cache.target in kernels:
+        texts |= kernel_files(out, results, kernels[cache.target])
     if options.check:
         outdated = _outdated(texts)
         _console().print(_table(results))
@@ -207,16 +209,14 @@ def _refuse_same_file(forwards) -> None:
             )
 
 
-def _emitted(
-    forwards: Sequence[type[Forward]], cache: Cache, limit: float | None, target: str = TORCH
-) -> list[Emitted]:
+def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
     """All of them, with a bar that shows how far it is, or where there is no terminal with a line
     from time to time. What the limit left undone is said.
     """
     console = _console(stderr=True)
     tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):
-        results = emit_all(forwards, cache, working, finished, limit=limit, target=target)
+        results = emit_all(forwards, cache, working, finished, limit=limit)
     for result in results:
         if result.cut_short:
             say(f"note: {result.cut_short}")

@@ -45,29 +45,29 @@ def emit_all(
     finished: Finished = lambda name: None,
     processes: int | None = None,
     limit: float | None = None,
-    target: str = "torch",
 ) -> list[Emitted]:
     """The module of every forward, in their order. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
     many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows up to
-    which order. ``target`` cpp asks for kernels too.
+    which order, and for which target.
     """
-    known = [cache.get(forward, target) for forward in forwards]
+    known = [cache.get(forward) for forward in forwards]
     missing = [f for f, found in zip(forwards, known, strict=True) if found is None]
     for found in known:
         if found is not None:
             finished(found.quality.name)
     processes = min(processes or _cores(), len(missing))
+    asked = (limit, cache.order, cache.target)
     if processes > 1 and len(missing) >= FEWEST:
-        made = _in_parallel(missing, processes, finished, (limit, cache.order, target))
+        made = _in_parallel(missing, processes, finished, asked)
     else:
-        made = _one_by_one(missing, working, finished, (limit, cache.order, target))
+        made = _one_by_one(missing, working, finished, asked)
     results = []
     for forward, found in zip(forwards, known, strict=True):
         if found is None:
             found = next(made)
-            cache.put(forward, found, target)
+            cache.put(forward, found)
         results.append(found)
     return results
 

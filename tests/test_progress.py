@@ -10,7 +10,8 @@ from rich.console import Console
 
 import derive.closing.closed_form
 import derive.running.progress
-from codegen.cli import _in_a_bar, gradform
+from codegen.cli import gradform
+from codegen.progress import in_a_bar
 from derive.running.progress import Waiting, told
 
 SLOW = "\n\nclass Slow(Forward):\n    x = Input(N)\n    y = x**2\n"
@@ -41,7 +42,7 @@ def test_what_was_missed_is_said_once():
 
 def test_the_bar_shows_the_time():
     console = Console(file=StringIO(), force_terminal=True, width=100)
-    with _in_a_bar(3, console) as (working, finished):
+    with in_a_bar(3, console) as (working, finished):
         working("sinkhorn", "proving db1")
         finished("tanh")
         working("sinkhorn", "proving db2")

@@ -25,6 +25,8 @@ RECORDS = (
     "ClosedForm",
     "Proved",
     "Program",
+    "Plan",
+    "Plan",
     "str",
     "float",
 )

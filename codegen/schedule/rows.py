@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.nodes import Node
@@ -25,34 +25,29 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
         for axes in sorted({loops[node.name] for node in now}, key=lambda axes: len(axes) > 0):
             nests.append(Nest(axes, tuple(n for n in now if loops[n.name] == axes)))
     nests = _joined(nests)
-    kept = [
-        node.name
-        for nest in nests
-        for node in nest.nodes
-        if nest.axes
-        and is_of_rows(node, rows)
-        and node.name not in read_later
-        and (
-            (node.kind and {*node.axes} & {*nest.axes})
-            or (
-                any(
-                    node.name in n.reads
-                    for other in nests
-                    if other is not nest
-                    for n in other.nodes
-                )
-                and not (node.kind and not {*node.axes} & {*nest.axes})
-            )
-        )
-    ]
     return Sweep(
         rows,
         tiles,
         tuple(nests),
         tuple(node.name for node in nodes if node.name in read_later),
         tuple(node.name for node in nodes if not is_of_rows(node, rows)),
-        tuple(kept),
+        tuple(_kept(nests, rows, read_later)),
     )
+
+
+def _kept(nests: Sequence[Nest], rows: Axes, read_later: set[str]) -> Iterator[str]:
+    """What has many values in a row and is read by another of its passes, or is added up over
+    several of them: it has a buffer as long as the row.
+    """
+    for nest in nests:
+        others = [n for other in nests if other is not nest for n in other.nodes]
+        for node in nest.nodes if nest.axes else ():
+            if node.name in read_later or not is_of_rows(node, rows):
+                continue
+            many = bool({*node.axes} & {*nest.axes})
+            read = any(node.name in n.reads for n in others)
+            if many if node.kind else read:
+                yield node.name
 
 
 def _joined(nests: Sequence[Nest]) -> list[Nest]:

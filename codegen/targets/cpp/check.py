@@ -22,6 +22,7 @@ from derive.notation.definition import Definition
 
 # Of the largest entry: rounding is far below it, what is wrong far above.
 FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
+SMALLEST = 1e-6  # what is smaller throughout is compared with this
 PACKAGES = count(1)
 
 
@@ -132,7 +133,7 @@ def _from_lines(module, kernels, definition: Definition, program: Program) -> di
                 theirs = _outcome(module, program, passed, wanted, dtype)
             for own, other in zip(ours, theirs, strict=True):
                 if other.numel() and bool(other.isfinite().all()):
-                    gap = ((own - other).abs().max() / other.abs().max().clamp(min=1e-6)).item()
+                    gap = ((own - other).abs().max() / other.abs().max().clamp(min=SMALLEST)).item()
                     worst[dtype] = max(worst[dtype], gap if gap == gap else float("inf"))
     return worst
 

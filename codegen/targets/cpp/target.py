@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 USED = {part: line for part, line in IMPORTS.items() if part} | {"torch.": "import torch"}
 OWN = {"_run", "_done", "_given", "_of", "_usable"}  # names of a module of kernels
-RUNTIME = {"__init__.py": "runtime.py", "loops.h": "loops.h"}  # what all kernels share
+# What all kernels share, by the names of the files beside them.
+RUNTIME = {
+    "__init__.py": "choosing.py",
+    "_running.py": "running.py",
+    "_building.py": "building.py",
+    "loops.h": "loops.h",
+}
 
 
 @dataclass(frozen=True)

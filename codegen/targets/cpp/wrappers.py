@@ -22,6 +22,8 @@ from codegen.targets.torch.wrapping import in_tuple, wrapped
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim, Layout
 
+INSIDE = 8  # columns before what stands below a condition
+
 
 @dataclass(frozen=True)
 class Wrapper:
@@ -64,10 +66,13 @@ class Wrappers:
         tensors = ", ".join(p.name for p in function.tensors)
         lines = [
             f"if not _usable({tensors}):",
-            f"    {wrapped(f'return _of.{name}', arguments, indent=8)}",
+            f"    {wrapped(f'return _of.{name}', arguments, indent=INSIDE)}",
         ]
         for condition, part in parts.items():
-            lines += [f"if {condition}:", f"    {wrapped(f'return {part}', arguments, indent=8)}"]
+            lines += [
+                f"if {condition}:",
+                f"    {wrapped(f'return {part}', arguments, indent=INSIDE)}",
+            ]
         instead = f"return _of.{name}(*_given)"
         lines += _Body(self, loops, instead, arguments).lines()
         core = self.page.core(function, name, guards, returned)
